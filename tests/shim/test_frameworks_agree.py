@@ -24,9 +24,9 @@ def test_frameworks_without_python_agree_with_reference(
 ) -> None:
     if framework not in pytestconfig.getoption("frameworks").split():
         pytest.skip(f"{framework} is not installed")
-    found = differences(ask(framework, dtype), dtype, expected())
-    assert too_large(found, tolerance) == {}
-    assert_as_published(framework, dtype, found)
+    measured = differences(ask(framework, dtype), dtype, expected())
+    assert too_large(measured, tolerance) == {}
+    assert_as_published(framework, dtype, measured)
 
 
 @pytest.mark.parametrize("language", TITLES)
@@ -54,11 +54,11 @@ def gradients(case: Case) -> Arrays:
 
 
 def test_every_case_but_encoding_has_gradients() -> None:
-    of_attention = {"queries", "keys", "values"}
+    inputs = {"queries", "keys", "values"}
     assert {name: {*gradients(case)} for name, case in CASES.items()} == {
-        **dict.fromkeys(CASES, of_attention),
-        **{each: {*of_attention, "score_bias"} for each in ("score_bias", "all_masks", "alibi")},
-        "relative": {*of_attention, "table"},
+        **dict.fromkeys(CASES, inputs),
+        **{each: {*inputs, "score_bias"} for each in ("score_bias", "all_masks", "alibi")},
+        "relative": {*inputs, "table"},
         **{each: {"X"} for each in ("interleaved", "halves")},
         "P": set(),
     }

@@ -135,7 +135,7 @@ class Adapter(ABC):
     FEATURES: tuple[int, ...] = (8,)
 
     @property
-    def FORMS(self) -> dict[str, Any]:
+    def forms(self) -> dict[str, Any]:
         """Constructor arguments in the short and the long form, or in the only one.
 
         Layers have 8 dimensions, 2 heads, 16 hidden units, 7 words, 2 blocks and no dropout.

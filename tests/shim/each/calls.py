@@ -127,7 +127,7 @@ def sizes(adapter: Adapter, name: str, form: str = "short") -> tuple[Any, ...]:
     if name == "GRU":
         has_num_inputs = "num_inputs" in signature(adapter.d2l.GRU).parameters
         return (8, 6, 2, 0.0) if has_num_inputs else (6, 2, 0.0)
-    args = SIZES[name] if name in SIZES else adapter.FORMS[name]
+    args = SIZES[name] if name in SIZES else adapter.forms[name]
     return args if isinstance(args, tuple) else args[form]
 
 

@@ -1,4 +1,4 @@
-"""The attention layers of one adapter, held to the NumPy reference."""
+"""Tests of the attention layers against the NumPy reference."""
 
 from functools import partial
 
@@ -92,11 +92,11 @@ def test_attention_without_keys_is_zero(adapter: Adapter, valid_lens: np.ndarray
 def test_query_order_is_kept_and_key_order_ignored(adapter: Adapter, seed: int) -> None:
     queries, keys, values, _ = make_case(seed=seed).arrays
     rng = np.random.default_rng(seed)
-    of_queries, of_keys = rng.permutation(3), rng.permutation(4)
+    query_order, key_order = rng.permutation(3), rng.permutation(4)
     layer = adapter.dot_product()
     output = layer(queries, keys, values)
-    assert_close(layer(queries[:, of_queries], keys, values), output[:, of_queries])
-    assert_close(layer(queries, keys[:, of_keys], values[:, of_keys]), output)
+    assert_close(layer(queries[:, query_order], keys, values), output[:, query_order])
+    assert_close(layer(queries, keys[:, key_order], values[:, key_order]), output)
 
 
 def test_attention_weights_are_those_of_last_call(adapter: Adapter) -> None:
@@ -129,7 +129,8 @@ def test_dropout_is_random_and_off_in_evaluation(
         adapter.dot_product(dropout=0.5),
         adapter.multi_head(*case.sizes, 6, 2, 0.5, weights=weights, dtype="float32"),
     ):
-        first, second = (layer(*case.arrays, training=True) for _ in range(2))
+        first = layer(*case.arrays, training=True)
+        second = layer(*case.arrays, training=True)
         assert not np.array_equal(first, second)
         np.testing.assert_array_equal(layer(*case.arrays), layer(*case.arrays))
 
@@ -146,14 +147,14 @@ def test_multi_head_attention_matches_reference(
     weights = make_weights(case.sizes, num_hiddens, bias, dtype)
     sizes = (*case.sizes, num_hiddens, num_heads, 0.5, bias)
     layer = adapter.multi_head(*sizes, weights=weights, dtype=dtype)
-    output, shares = reference_multi_head(weights, num_heads, *case.arrays)
+    output, expected_weights = reference_multi_head(weights, num_heads, *case.arrays)
     assert_close(layer(*case.arrays), output)
-    assert_close(layer.attention_weights, shares)
-    masked = np.broadcast_to(case.is_masked[:, None], shares.shape)
+    assert_close(layer.attention_weights, expected_weights)
+    masked = np.broadcast_to(case.is_masked[:, None], expected_weights.shape)
     assert (layer.attention_weights[masked] == 0).all()
 
 
-BIAS = "the framework's name for it"
+BIAS = "the framework's name for the argument"
 SIGNATURES = {
     "short, positional": ((8, 2, 0.5, True), {}),
     "short, by keyword": ((), {"num_hiddens": 8, "num_heads": 2, "dropout": 0.5, BIAS: True}),

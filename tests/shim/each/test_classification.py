@@ -1,4 +1,4 @@
-"""What classification is counted, trained and drawn with, against NumPy in float64."""
+"""Tests of classification, its metrics, training and plots, against NumPy in float64."""
 
 import multiprocessing
 import os
@@ -23,20 +23,22 @@ X = RNG.normal(size=(60, 4)).astype("float32")
 Y = (X[:, :3] + 0.5 * RNG.normal(size=(60, 3))).argmax(axis=1).astype("int32")
 START = {"weight": RNG.normal(size=(4, 3)).astype("float32"), "bias": np.zeros(3, "float32")}
 PROBE = np.concatenate([np.eye(4, dtype="float32"), np.zeros((1, 4), "float32")])
-Way = list[tuple[float, float]]
+History = list[tuple[float, float]]
 
 
 def loss_and_slope(w: Any, b: Any, X: Any, Y: Any) -> tuple[Any, Any, Any]:
-    """Of softmax regression: the losses, whether each is right, and the losses' slopes by the logits."""
+    """Return softmax regression's losses, whether predictions are right, and gradients by the logits."""
     logits = X.astype("float64") @ w + b
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     rows = np.arange(len(Y))
     return -np.log(shares[rows, Y]), logits.argmax(axis=1) == Y, shares - np.eye(3)[Y]
 
 
-def descend(w: Any, b: Any, lr: float, batch_size: int, epochs: int = 1) -> tuple[Any, Any, Way]:
-    """The weights in the end; for each epoch the mean of the losses before the steps, and of the hits."""
-    way = []
+def descend(
+    w: Any, b: Any, lr: float, batch_size: int, epochs: int = 1
+) -> tuple[Any, Any, History]:
+    """Return the final weights, and for each epoch the mean loss before the steps and the share of hits."""
+    history = []
     for _ in range(epochs):
         losses, hits = [], []
         for start in range(0, len(X), batch_size):
@@ -45,8 +47,8 @@ def descend(w: Any, b: Any, lr: float, batch_size: int, epochs: int = 1) -> tupl
             w, b = w - lr * X[rows].T @ slope / len(slope), b - lr * slope.mean(axis=0)
             losses.extend(loss)
             hits.extend(hit)
-        way.append((np.mean(losses), np.mean(hits)))
-    return w, b, way
+        history.append((np.mean(losses), np.mean(hits)))
+    return w, b, history
 
 
 def batches(adapter: Adapter, batch_size: int = 16) -> Any:
@@ -55,12 +57,12 @@ def batches(adapter: Adapter, batch_size: int = 16) -> Any:
 
 
 def weights(adapter: Adapter, net: Any) -> tuple[Any, Any]:
-    """Of a linear layer, by what it answers."""
+    """Return a linear layer's weights, from its outputs."""
     answers = adapter.to_numpy(net(adapter.tensor(PROBE))).astype("float64")
     return answers[:4] - answers[4], answers[4]
 
 
-# Counted
+# Metrics
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (5, 3, 2, 4), (1, 2), (7, 2)])
@@ -97,9 +99,9 @@ def test_benchmark_prints_elapsed_time(
 ) -> None:
     with adapter.d2l.Benchmark("a nap"):
         time.sleep(0.02)
-    said = re.fullmatch(r"a nap: (\d\.\d{4}) sec\n", capsys.readouterr().out)
-    assert said
-    assert 0.02 <= float(said[1]) < 9
+    output = re.fullmatch(r"a nap: (\d\.\d{4}) sec\n", capsys.readouterr().out)
+    assert output
+    assert 0.02 <= float(output[1]) < 9
 
 
 def test_dataloader_workers_depend_on_cores_and_start_method(
@@ -127,8 +129,8 @@ def test_fashion_mnist_has_train_and_test_batches(
     assert_close(pictures.reshape(4, 28, 28), stored["t10k"][:4] / 255)
     assert labels.shape == ((4, 1) if adapter.d2l.__name__.endswith("paddle") else (4,))
     assert labels.ravel().tolist() == [0, 1, 2, 3]
-    firsts = [adapter.to_numpy(next(iter(train))[1]).ravel().tolist() for _ in range(20)]
-    assert len({*map(tuple, firsts)}) > 1  # shuffled
+    first_labels = [adapter.to_numpy(next(iter(train))[1]).ravel().tolist() for _ in range(20)]
+    assert len({*map(tuple, first_labels)}) > 1  # shuffled
     for resize, sides in ((14, (14, 14)), ((14, 21), (14, 21))):
         for loader in adapter.d2l.load_data_fashion_mnist(4, resize):
             pictures, _ = next(iter(loader))
@@ -150,17 +152,17 @@ def test_predictions_are_shown_with_labels(adapter: Adapter) -> None:
         return adapter.tensor(np.eye(10, dtype="float32")[[9, 1, 1, 2, 3]])
 
     adapter.d2l.predict_ch3(net, [(adapter.tensor(pictures), adapter.tensor(labels))], 3)
-    shown = plt.gcf().axes
-    assert [axes.get_title() for axes in shown] == [
+    panels = plt.gcf().axes
+    assert [axes.get_title() for axes in panels] == [
         "ankle boot\nankle boot",
         "t-shirt\ntrouser",
         "trouser\ntrouser",
     ]
-    for axes, picture in zip(shown, pictures, strict=False):
+    for axes, picture in zip(panels, pictures, strict=False):
         np.testing.assert_allclose(axes.images[0].get_array(), picture[0])
 
 
-# Trained
+# Training
 
 
 def test_evaluate_accuracy_averages_all_examples(adapter: Adapter, descent: Any) -> None:
@@ -203,23 +205,23 @@ def test_epoch_from_scratch_matches_gradient_descent(
         return adapter.d2l.linreg(X, w, b)
 
     update = descent.updater([w, b], 0.5)
-    after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, batch_size, 2)
-    for want in way:
+    final_w, final_b, history = descend(START["weight"], START["bias"], 0.5, batch_size, 2)
+    for want in history:
         got = adapter.d2l.train_epoch_ch3(net, batches(adapter, batch_size), descent.losses, update)
         assert got == pytest.approx(want, rel=1e-4)
-    assert_close(adapter.to_numpy(w), after_w, 1e-4)
-    assert_close(adapter.to_numpy(b), after_b, 1e-4)
+    assert_close(adapter.to_numpy(w), final_w, 1e-4)
+    assert_close(adapter.to_numpy(b), final_b, 1e-4)
 
 
 def test_epoch_with_optimizer_matches_gradient_descent(adapter: Adapter, descent: Any) -> None:
     net = adapter.linear(4, START)
     loss = descent.mean_loss() if hasattr(descent, "mean_loss") else descent.losses
-    after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, 16, 2)
+    final_w, final_b, history = descend(START["weight"], START["bias"], 0.5, 16, 2)
     optimizer = descent.optimizer(net, 0.5)
-    for want in way:
+    for want in history:
         got = adapter.d2l.train_epoch_ch3(net, batches(adapter), loss, optimizer)
         assert got == pytest.approx(want, rel=1e-4)
-    for got, want in zip(weights(adapter, net), (after_w, after_b), strict=True):
+    for got, want in zip(weights(adapter, net), (final_w, final_b), strict=True):
         assert_close(got, want, 1e-4)
 
 
@@ -235,11 +237,11 @@ def test_epochs_are_drawn(adapter: Adapter, descent: Any, monkeypatch: pytest.Mo
         adapter.d2l.train_ch3(net, batches(adapter), batches(adapter), descent.losses, 3, update)
         is None
     )
-    after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, 16, 3)
+    final_w, final_b, history = descend(START["weight"], START["bias"], 0.5, 16, 3)
     (board,) = boards
     assert board.X == [[1, 2, 3]] * 3
-    assert board.Y[:2] == [pytest.approx(each, rel=1e-4) for each in zip(*way, strict=True)]
-    _, hits, _ = loss_and_slope(after_w, after_b, X, Y)
+    assert board.Y[:2] == [pytest.approx(each, rel=1e-4) for each in zip(*history, strict=True)]
+    _, hits, _ = loss_and_slope(final_w, final_b, X, Y)
     assert board.Y[2][-1] == pytest.approx(hits.mean())
     legend = [text.get_text() for text in board.axes[0].get_legend().get_texts()]
     assert legend == ["train loss", "train acc", "test acc"]
@@ -262,24 +264,24 @@ def test_network_trains_from_xavier_weights(
         lambda net: before.extend(weights(adapter, net)),
         *(train, batches(adapter), 2, 0.3),
     )
-    if adapter.d2l.__name__.endswith("tensorflow"):  # from those of the model that is made
+    if adapter.d2l.__name__.endswith("tensorflow"):  # it keeps the model's weights
         assert_close(before[0], start["weight"])
     else:
         assert 0.2 < np.abs(before[0]).max() <= np.sqrt(6 / (4 + 3))
-    *after, way = descend(*before, 0.3, batch_size, 2)
+    *after, history = descend(*before, 0.3, batch_size, 2)
     for got, want in zip(weights(adapter, net), after, strict=True):
         assert_close(got, want, 1e-4)
     _, hits, _ = loss_and_slope(*after, X, Y)
     (board,) = boards
     assert [curve[-1] for curve in board.X] == [2, 2, 2]
-    want = *way[-1], hits.mean()
+    want = *history[-1], hits.mean()
     assert [curve[-1] for curve in board.Y] == [pytest.approx(each, rel=1e-4) for each in want]
     assert board.X[2] == [1, 2]
-    if len(board.X[0]) > 2:  # Keras's own loop tells of epochs alone
+    if len(board.X[0]) > 2:  # Keras's loop reports only epochs
         every = len(train) // 5 or 1
         places = [n for n in range(1, len(train) + 1) if n % every == 0 or n == len(train)]
         drawn = [epoch + n / len(train) for epoch in range(2) for n in places]
         assert board.X[0] == board.X[1] == pytest.approx(drawn)
-    said = capsys.readouterr().out
-    assert "loss {:.3f}, train acc {:.3f}, test acc {:.3f}\n".format(*want) in said
-    assert re.search(r"^\d+\.\d examples/sec on ", said, re.MULTILINE)
+    output = capsys.readouterr().out
+    assert "loss {:.3f}, train acc {:.3f}, test acc {:.3f}\n".format(*want) in output
+    assert re.search(r"^\d+\.\d examples/sec on ", output, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The positional encoding of one adapter, held to the NumPy reference."""
+"""Tests of the positional encoding against the NumPy reference."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_encoding_matches_paper(adapter: Adapter, max_len: int, num_hiddens: int
 def test_encoding_is_rounded_once_to_layers_dtype(adapter: Adapter, dtype: str) -> None:
     P = adapter.encoding(7, 0.0, dtype=dtype).P
     assert P.dtype == dtype
-    # Half a unit in the last place just below 1, or what the angle's own rounding costs.
+    # Half a unit in the last place just below 1, or the angle's rounding error.
     tolerance = max(np.finfo(dtype).eps / 4, 1e-12)
     assert_close(P, reference.positional_encoding(1000, 7)[None], tolerance)
 
@@ -48,7 +48,7 @@ def test_offsets_match_whole_sequence(adapter: Adapter) -> None:
 
 
 def test_positions_are_neither_trained_nor_saved(adapter: Adapter) -> None:
-    """So weights load into a model that has another max_len."""
+    """Test that no weights depend on max_len."""
     for layer in (adapter.encoding(8, 0.0), adapter.rotary(8)):
         assert adapter.lesson_state_names(layer.layer) == []
 

@@ -1,7 +1,4 @@
-"""The names that a face gives to its readers: those pinned in its exports.txt, and no others.
-
-A change that adds or loses a name shows it there, one a line.
-"""
+"""Tests of a package's public names, which are those listed in its exports.txt, one a line."""
 
 from inspect import Parameter, Signature, isclass, signature
 from pathlib import Path
@@ -45,7 +42,7 @@ def test_missing_name_error_suggests_nearest(adapter: Adapter) -> None:
     assert not hasattr(adapter.d2l, "__wrapped__")
 
 
-# As D2L 1.0 declares them.
+# D2L 1.0's signatures.
 SIGNATURES = {
     "AdditiveAttention": "num_hiddens, dropout",
     "BERTEncoder": "vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000",
@@ -59,7 +56,7 @@ SIGNATURES = {
     ),
     "TransformerEncoderBlock": "num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias=False",
 }
-# What D2L's code for one framework calls otherwise.
+# Parameters that D2L names differently in one framework.
 IN_ONE_FRAMEWORK = {
     ("tensorflow", "EncoderBlock"): {"use_bias": "bias"},
     ("tensorflow", "TransformerEncoder"): {"use_bias": "bias"},
@@ -91,11 +88,11 @@ def test_jupyter_shows_layer_arguments(adapter: Adapter, name: str) -> None:
 
 
 def test_no_layer_hides_its_arguments(adapter: Adapter) -> None:
-    hiding = set()
+    variadic = set()
     for name in adapter.d2l.__all__:
-        found = getattr(adapter.d2l, name)
-        if isclass(found) and found.__module__.startswith("d2l_compat."):
-            kinds = {parameter.kind for parameter in signature(found).parameters.values()}
+        member = getattr(adapter.d2l, name)
+        if isclass(member) and member.__module__.startswith("d2l_compat."):
+            kinds = {parameter.kind for parameter in signature(member).parameters.values()}
             if Parameter.VAR_POSITIONAL in kinds:
-                hiding.add(name)
-    assert hiding <= {"Encoder", "Decoder", "AttentionDecoder"}  # base classes, which have none
+                variadic.add(name)
+    assert variadic <= {"Encoder", "Decoder", "AttentionDecoder"}  # abstract classes

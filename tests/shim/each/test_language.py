@@ -1,4 +1,4 @@
-"""The names of D2L's chapters on natural language, against NumPy in float64 and texts of a few words."""
+"""Tests of D2L's chapters on natural language, against NumPy in float64 and short texts."""
 
 import random
 from collections import Counter
@@ -22,21 +22,14 @@ LENS = np.array([3, 5], "int32")
 POSITIONS = np.array([[1, 2, 0], [4, 0, 3]], "int32")
 BATCH = [TOKENS, SEGMENTS, LENS, POSITIONS]
 X = np.random.default_rng(8).normal(size=(2, 5, 8)).astype("float32")
-SHORT = (
-    7,
-    8,
-    16,
-    2,
-    2,
-    0.0,
-    6,
-)  # tokens, hiddens, those of the network, heads, blocks, dropout, positions
+# Tokens, hiddens, hiddens of the network, heads, blocks, dropout, positions.
+SHORT = 7, 8, 16, 2, 2, 0.0, 6
 LONG = 7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8
 
 
 @pytest.fixture(scope="module")
 def language(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
-    """How the framework's readers use them."""
+    """Return models of natural language as a reader writes them; without such chapters, names are errors."""
     framework = pytestconfig.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.language") is None:
         for name in ("BERTModel", "TokenEmbedding", "load_data_imdb"):
@@ -57,7 +50,7 @@ def words(vocab: Any, row: Any) -> str:
 
 
 def rows(adapter: Adapter, batches: Any) -> list[list[Any]]:
-    """The arrays of each batch."""
+    """Return the arrays of each batch."""
     return [adapter.to_numpy([*batch]) for batch in batches]
 
 
@@ -94,9 +87,8 @@ def test_ptb_batches_are_skip_grams(adapter: Adapter, texts: None) -> None:
             assert (number[there:] == 0).all()
             near = [int(word[1:]) for word in vocab.to_tokens([*number[:context]])]
             middle = int(vocab.to_tokens(int(center))[1:])
-            assert near == sorted(
-                near
-            )  # as in the sentence, in which numbers rise by ones up to 40 or so
+            # In a sentence numbers rise by ones.
+            assert near == sorted(near)
             assert {each // 40 for each in near} == {middle // 40}
             assert middle not in near
             assert not {*number[:context]} & {*number[context:there]}
@@ -111,7 +103,7 @@ def test_ptb_batches_are_skip_grams(adapter: Adapter, texts: None) -> None:
 
 
 def test_batchify_pads_skip_grams(adapter: Adapter, language: Any) -> None:
-    """D2L's own example."""
+    """Test D2L's example."""
     batch = adapter.d2l.batchify(((1, [2, 2], [3, 3, 3, 3]), (1, [2, 2, 2], [3, 3])))
     assert [each.tolist() for each in adapter.to_numpy([*batch])] == [
         [[1], [1]],
@@ -150,15 +142,15 @@ def test_snli_batches_are_pairs(
         assert premises.shape == hypotheses.shape == (len(labels), 3)
         for *pair, label in zip(premises, hypotheses, labels, strict=True):
             pairs.append((*(words(vocab, row) for row in pair), int(label)))
-    told = [i for i in range(24) if i % 4 < 3]
-    counts = Counter(f"w{n % 10}" for i in told for n in (i, i + 1, i + 2))
+    expected = [i for i in range(24) if i % 4 < 3]
+    counts = Counter(f"w{n % 10}" for i in expected for n in (i, i + 1, i + 2))
     assert {*vocab.idx_to_token[2:]} == {word for word, count in counts.items() if count >= 5}
 
     def known(*numbers: int) -> str:
-        said = [f"w{n % 10}" if counts[f"w{n % 10}"] >= 5 else "<unk>" for n in numbers]
-        return " ".join(said + ["<pad>"] * (3 - len(said)))
+        tokens = [f"w{n % 10}" if counts[f"w{n % 10}"] >= 5 else "<unk>" for n in numbers]
+        return " ".join(tokens + ["<pad>"] * (3 - len(tokens)))
 
-    assert pairs == [(known(i, i + 1), known(i + 2), i % 4) for i in told]
+    assert pairs == [(known(i, i + 1), known(i + 2), i % 4) for i in expected]
     firsts = {tuple(labels.tolist()) for _ in range(9) for _, labels in rows(adapter, train)[:1]}
     assert len(firsts) > 1  # shuffled
 
@@ -182,14 +174,14 @@ def test_predictions_are_likeliest_classes(adapter: Adapter, language: Any, kind
     vocab = adapter.d2l.Vocab([*"abc"])
     table = np.zeros((4, 3), "float32")
     table[vocab[[*"abc"]]] = np.eye(3)
-    told = {"positive": "c b c", "negative": "a b a"}
+    expected = {"positive": "c b c", "negative": "a b a"}
     net = language.classifier(table, np.float32([[1, 0], [0, 0], [0, 1]]))
     ask = net if kind == "a layer" else lambda X: net(X)
     if kind == "a function" and hasattr(net, "eval"):
         net.eval()
     if kind == "a function" and hasattr(net, "to"):
-        net.to(adapter.d2l.try_gpu())  # as D2L, which cannot see where the function's numbers are
-    for name, sentence in told.items():
+        net.to(adapter.d2l.try_gpu())  # as in D2L, since a function's device is unknown
+    for name, sentence in expected.items():
         for _ in range(5):  # nothing is dropped
             assert adapter.d2l.predict_sentiment(ask, vocab, sentence) == name
     assert getattr(net, "training", True) == (kind == "a layer" or not hasattr(net, "eval"))
@@ -246,7 +238,7 @@ def positions_of(adapter: Adapter, encoder: Any) -> Any:
 
 
 def encoded(adapter: Adapter, layer: Any, table: Any, lens: Any, path: str = "") -> Any:
-    """What BERT's encoder makes of TOKENS, by the reference."""
+    """Return the reference's output of BERT's encoder for TOKENS."""
     x = layer.parameters(f"{path}token_embedding")["table"][TOKENS].astype("float64")
     x = x + layer.parameters(f"{path}segment_embedding")["table"][SEGMENTS] + table[:, :5]
     for number in range(2):
@@ -257,7 +249,7 @@ def encoded(adapter: Adapter, layer: Any, table: Any, lens: Any, path: str = "")
 @pytest.mark.parametrize("form", ["D2L 1.0", "D2L 0.17", "D2L 0.17, named"])
 def test_bert_encoder_matches_reference(adapter: Adapter, language: Any, form: str) -> None:
     old, names = LONG, ("norm_shape", "ffn_num_input", "key_size", "query_size", "value_size")
-    if adapter.d2l.__name__.endswith("mxnet"):  # where it had other words alone
+    if adapter.d2l.__name__.endswith("mxnet"):  # 0.17's signature is the short one there
         old, names = SHORT, ()
     args: tuple[Any, ...] = {"D2L 1.0": SHORT, "D2L 0.17": old}.get(form, SHORT[:2])
     kwargs: dict[str, Any] = {}
@@ -331,7 +323,7 @@ def test_bert_losses_and_gradients_match_reference(
 ) -> None:
     weights = np.float32([[1, 1, 0], [1, 0, 0]])
     if reduction == "mean" and not adapter.d2l.__name__.endswith("mxnet"):
-        weights[:] = 1  # such a loss is the same whatever is padding
+        weights[:] = 1  # a mean loss does not depend on padding
     labels, follow = np.array([[5, 0, 1], [6, 2, 3]], "int64"), np.array([1, 0], "int64")
     columns = [*BATCH, weights, labels, follow]
     of_tokens, of_next, total, *gradients = language.losses(
@@ -356,7 +348,7 @@ def test_bert_losses_and_gradients_match_reference(
 
 
 def entropy(logits: Any, labels: Any) -> tuple[Any, Any]:
-    """The cross-entropy of each row, and its slope."""
+    """Return the cross-entropy of each row, and its gradient."""
     shares = np.exp(logits.astype("float64"))
     shares /= shares.sum(axis=-1, keepdims=True)
     losses = -np.log(np.take_along_axis(shares, labels[..., None], -1))[..., 0]

@@ -1,4 +1,4 @@
-"""The models of D2L 1.0's first chapters, and the steps of a GAN, against NumPy in float64."""
+"""Tests of the models of D2L 1.0's first chapters, and of GAN steps, against NumPy in float64."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ PICTURES = RNG.normal(size=(2, 4, 5, 5)).astype("float32")
 
 @pytest.fixture
 def models(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
-    """What is to be known of the framework's models; where D2L has no such chapters, their names are refused."""
+    """Return helpers for the framework's models; without such chapters, check that their names are errors."""
     framework = pytestconfig.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.models") is None:
         for each in ("LeNet", "SyntheticRegressionData", "ResNeXtBlock"):
@@ -30,8 +30,8 @@ def models(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
     return import_module(f"tests.shim.each.{framework}.models")
 
 
-def convolved(X: Any, w: Any, b: Any, stride: int = 1, padding: int = 0, groups: int = 1) -> Any:
-    """Of X (examples, channels, height, width) and w (outputs, channels of a group, height, width)."""
+def convolve(X: Any, w: Any, b: Any, stride: int = 1, padding: int = 0, groups: int = 1) -> Any:
+    """Convolve X (examples, channels, height, width) with w (outputs, channels of a group, height, width)."""
     edge = (padding, padding)
     X = np.pad(X.astype("float64"), ((0, 0), (0, 0), edge, edge))
     parts = []
@@ -41,12 +41,12 @@ def convolved(X: Any, w: Any, b: Any, stride: int = 1, padding: int = 0, groups:
     return np.concatenate(parts, 1) + b[:, None, None]
 
 
-def pooled(X: Any) -> Any:
+def average_pool(X: Any) -> Any:
     n, c, h, w = X.shape
     return X.reshape(n, c, h // 2, 2, w // 2, 2).mean((3, 5))
 
 
-def flat(adapter: Adapter, X: Any) -> Any:
+def flatten(adapter: Adapter, X: Any) -> Any:
     is_last = adapter.d2l.__name__.rsplit(".")[-1] in ("tensorflow", "jax")
     return (X.transpose(0, 2, 3, 1) if is_last else X).reshape(len(X), -1)
 
@@ -56,14 +56,14 @@ def sigmoid(x: Any) -> Any:
 
 
 def make_data(adapter: Adapter, d2l: Any = None) -> Any:
-    """Twenty rows of linear regression, in one batch."""
+    """Make a batch of twenty examples of linear regression."""
     data = adapter.rows(d2l or adapter.d2l, adapter.tensor(X), adapter.tensor(Y))
     data.train_batch = lambda: (adapter.tensor(X), adapter.tensor(Y))
     return data
 
 
 def descend(w: Any, b: Any, lr: float, epochs: int) -> tuple[Any, Any]:
-    """Along the gradient of half the mean squared difference."""
+    """Descend along the gradient of half the mean squared error."""
     for _ in range(epochs):
         slope = (X.astype("float64") @ w + b - Y[:, 0]) / len(X)
         w, b = w - lr * X.T @ slope, b - lr * slope.sum()
@@ -147,7 +147,7 @@ def test_softmax_regression_matches_formula(adapter: Adapter, models: Any) -> No
     model = adapter.d2l.SoftmaxRegression(num_outputs=3, lr=0.1)
     got = models.predict(model, PICTURES)
     ((w, b),) = models.layer_weights(model)
-    assert_close(got, flat(adapter, PICTURES).astype("float64") @ w + b, 1e-5)
+    assert_close(got, flatten(adapter, PICTURES).astype("float64") @ w + b, 1e-5)
 
 
 def test_lenet_matches_formula(adapter: Adapter, models: Any) -> None:
@@ -155,8 +155,8 @@ def test_lenet_matches_formula(adapter: Adapter, models: Any) -> None:
     model = adapter.d2l.LeNet(num_classes=7)
     got = models.predict(model, pictures)
     (w1, b1), (w2, b2), *dense = models.layer_weights(model)
-    H = pooled(sigmoid(convolved(pictures, w1, b1, padding=2)))
-    H = flat(adapter, pooled(sigmoid(convolved(H, w2, b2))))
+    H = average_pool(sigmoid(convolve(pictures, w1, b1, padding=2)))
+    H = flatten(adapter, average_pool(sigmoid(convolve(H, w2, b2))))
     for number, (w, b) in enumerate(dense):
         H = (H if number == 0 else sigmoid(H)) @ w + b
     assert [w.shape[-1] for w, _ in dense] == [120, 84, 7]
@@ -164,8 +164,8 @@ def test_lenet_matches_formula(adapter: Adapter, models: Any) -> None:
     assert_close(got, H, 1e-4)
 
 
-def normalized(H: Any, models: Any) -> Any:
-    """By the statistics of the batch."""
+def normalize(H: Any, models: Any) -> Any:
+    """Normalize by the batch's statistics."""
     mean, variance = (f(H, axis=(0, 2, 3), keepdims=True) for f in (np.mean, np.var))
     return (H - mean) / np.sqrt(variance + models.BN_EPSILON)
 
@@ -179,10 +179,10 @@ def test_residual_block_matches_formula(
     strides = others[1] if others else 1
     first, second, *third = models.layer_weights(block)
     assert len(third) == bool(others)
-    H = np.maximum(normalized(convolved(PICTURES, *first, strides, 1), models), 0)
-    H = normalized(convolved(H, *second, 1, 1), models)
-    kept = convolved(PICTURES, *third[0], strides) if third else PICTURES
-    assert_close(got, np.maximum(H + kept, 0), 1e-3)
+    H = np.maximum(normalize(convolve(PICTURES, *first, strides, 1), models), 0)
+    H = normalize(convolve(H, *second, 1, 1), models)
+    shortcut = convolve(PICTURES, *third[0], strides) if third else PICTURES
+    assert_close(got, np.maximum(H + shortcut, 0), 1e-3)
 
 
 @pytest.mark.parametrize(
@@ -198,11 +198,13 @@ def test_resnext_block_matches_formula(
     assert len(layers) == 3 + use_1x1conv
     channels = round(4 * bot_mul)
     assert layers[1][0].shape == (channels, groups, 3, 3)
-    H = np.maximum(normalized(convolved(PICTURES, *layers[0]), models), 0)
-    H = normalized(convolved(H, *layers[1], strides, 1, channels // groups), models)
-    H = normalized(convolved(np.maximum(H, 0), *layers[2]), models)
-    kept = normalized(convolved(PICTURES, *layers[3], strides), models) if use_1x1conv else PICTURES
-    assert_close(got, np.maximum(H + kept, 0), 1e-3)
+    H = np.maximum(normalize(convolve(PICTURES, *layers[0]), models), 0)
+    H = normalize(convolve(H, *layers[1], strides, 1, channels // groups), models)
+    H = normalize(convolve(np.maximum(H, 0), *layers[2]), models)
+    shortcut = (
+        normalize(convolve(PICTURES, *layers[3], strides), models) if use_1x1conv else PICTURES
+    )
+    assert_close(got, np.maximum(H + shortcut, 0), 1e-3)
 
 
 def test_init_cnn_skips_layers_without_sizes(adapter: Adapter) -> None:
@@ -258,27 +260,27 @@ def networks(adapter: Adapter, models: Any) -> tuple[Any, Any]:
 
 def weights(adapter: Adapter, net: Any, inputs: int) -> tuple[Any, Any]:
     probe = np.concatenate([np.eye(inputs, dtype="float32"), np.zeros((1, inputs), "float32")])
-    said = adapter.to_numpy(net(adapter.tensor(probe))).astype("float64")
-    return said[:-1] - said[-1], said[-1]
+    outputs = adapter.to_numpy(net(adapter.tensor(probe))).astype("float64")
+    return outputs[:-1] - outputs[-1], outputs[-1]
 
 
-def stepped(models: Any) -> float:
-    """What the learning rate is multiplied with: Gluon's trainer divides by the size of a batch."""
+def step_factor(models: Any) -> float:
+    """Return the learning rate's factor: Gluon's trainer divides by the batch size."""
     return 1 / len(REAL) if "mxnet" in models.__name__ else 1
 
 
 def test_update_d_matches_gradient_step(adapter: Adapter, models: Any, networks: Any) -> None:
     net_D, net_G = networks
-    given = adapter.tensor(REAL), adapter.tensor(NOISE)
-    got = adapter.d2l.update_D(*given, net_D, net_G, models.loss, models.optimizer(net_D, 0.5))
-    fakes = NOISE.astype("float64") @ W_G + B_G
-    real, fake = REAL @ W_D + B_D, fakes @ W_D + B_D
+    batch = adapter.tensor(REAL), adapter.tensor(NOISE)
+    got = adapter.d2l.update_D(*batch, net_D, net_G, models.loss, models.optimizer(net_D, 0.5))
+    generated = NOISE.astype("float64") @ W_G + B_G
+    real, fake = REAL @ W_D + B_D, generated @ W_D + B_D
     want = (np.log1p(np.exp(-real)).sum() + np.log1p(np.exp(fake)).sum()) / 2
     assert float(adapter.to_numpy(got)) == pytest.approx(want, rel=1e-5)
     slopes = (sigmoid(real) - 1) / 2, sigmoid(fake) / 2
-    rate = 0.5 * stepped(models)
+    rate = 0.5 * step_factor(models)
     w, b = weights(adapter, net_D, 3)
-    assert_close(w, W_D - rate * (REAL.T @ slopes[0] + fakes.T @ slopes[1]), 1e-4)
+    assert_close(w, W_D - rate * (REAL.T @ slopes[0] + generated.T @ slopes[1]), 1e-4)
     assert_close(b, B_D - rate * (slopes[0] + slopes[1]).sum(), 1e-4)
     for after, before in zip(weights(adapter, net_G, 2), (W_G, B_G), strict=True):
         assert_close(after, before, 1e-6)
@@ -291,7 +293,7 @@ def test_update_g_matches_gradient_step(adapter: Adapter, models: Any, networks:
     fake = (NOISE.astype("float64") @ W_G + B_G) @ W_D + B_D
     assert float(adapter.to_numpy(got)) == pytest.approx(np.log1p(np.exp(-fake)).sum(), rel=1e-5)
     slope = (sigmoid(fake) - 1) @ W_D.T
-    rate = 0.5 * stepped(models)
+    rate = 0.5 * step_factor(models)
     w, b = weights(adapter, net_G, 2)
     assert_close(w, W_G - rate * NOISE.T @ slope, 1e-4)
     assert_close(b, B_G - rate * slope.sum(axis=0), 1e-4)

@@ -1,4 +1,4 @@
-"""Linear regression from scratch and the optimization chapter, against NumPy in float64."""
+"""Tests of linear regression from scratch and the optimization chapter, against NumPy in float64."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def half_squares(X: Any, y: Any, w: Any, b: Any) -> Any:
 
 
 def descend(lr: float, batch_size: int, num_epochs: int, w: Any, b: Any) -> list[float]:
-    """The mean loss after every 200 examples."""
+    """Return the mean loss after every 200 examples."""
     X64, y64 = X.astype("float64"), Y.astype("float64")
     losses, examples = [], 0
     for _ in range(num_epochs):
@@ -56,7 +56,7 @@ def test_linreg_and_squared_loss_match_formulas(adapter: Adapter, descent: Any) 
 def test_sgd_follows_mean_gradient(adapter: Adapter, descent: Any) -> None:
     w, b = descent.variable(X[0].reshape(5, 1)), descent.variable(np.zeros(1, "float32"))
     features, labels = adapter.tensor(X), adapter.tensor(Y)
-    for step in range(2):  # no gradient is left for the next
+    for step in range(2):  # no gradient is left for the second step
         before = [adapter.to_numpy(x).astype("float64").copy() for x in (w, b)]
         descent.sgd(
             [w, b],
@@ -104,7 +104,7 @@ def test_load_array_shuffles_only_for_training(adapter: Adapter, descent: Any) -
 
 
 def test_evaluate_loss_averages_all_examples(adapter: Adapter, descent: Any) -> None:
-    """Of batches that are not equally large as well."""
+    """Test batches of different sizes."""
     w = adapter.tensor(X[0].reshape(5, 1))
     batches = adapter.d2l.load_array((adapter.tensor(X), adapter.tensor(Y)), 64, is_train=False)
 
@@ -158,11 +158,11 @@ def test_train_ch11_matches_gradient_descent(
     np.testing.assert_allclose(losses, want, rtol=1e-4)
     assert len(times) == len(losses)
     assert (np.diff([0, *times]) > 0).all()
-    drawn = boards[-1]
-    assert drawn.X[0] == pytest.approx([200 * (i + 1) / 500 for i in range(5)][-len(want) :])
-    said = capsys.readouterr().out
-    assert said.startswith(f"loss: {want[-1]:.3f}, ")
-    assert said.endswith(" sec/epoch\n")
+    board = boards[-1]
+    assert board.X[0] == pytest.approx([200 * (i + 1) / 500 for i in range(5)][-len(want) :])
+    output = capsys.readouterr().out
+    assert output.startswith(f"loss: {want[-1]:.3f}, ")
+    assert output.endswith(" sec/epoch\n")
 
 
 def test_short_epochs_are_measured_at_end(adapter: Adapter, descent: Any) -> None:
@@ -174,7 +174,7 @@ def test_short_epochs_are_measured_at_end(adapter: Adapter, descent: Any) -> Non
 def test_train_concise_ch11_matches_gradient_descent(
     adapter: Adapter, descent: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From weights near zero: as if from zero, but for a little."""
+    """Compare with descent from zero, since weights start near zero."""
     boards = watch_boards(monkeypatch)
     batches = adapter.d2l.load_array((adapter.tensor(X), adapter.tensor(Y)), 10, is_train=False)
     optimizer, hyperparams = descent.concise(0.02)
@@ -182,7 +182,7 @@ def test_train_concise_ch11_matches_gradient_descent(
     want = descend(0.02, 10, 2, np.zeros(5), 0.0)
     np.testing.assert_allclose(boards[-1].Y[0], want, atol=0.03)
     half, twice = (descend(lr, 10, 2, np.zeros(5), 0.0)[0] for lr in (0.01, 0.04))
-    assert min(abs(half - want[0]), abs(twice - want[0])) > 0.06  # another rate would be seen
+    assert min(abs(half - want[0]), abs(twice - want[0])) > 0.06  # another rate would differ
 
 
 def test_train_2d_returns_points(adapter: Adapter, capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,27 +197,27 @@ def test_train_2d_returns_points(adapter: Adapter, capsys: pytest.CaptureFixture
     points = adapter.d2l.train_2d(momentum, 3, gradient)
     assert np.allclose(points, [(-5, -2), (-4, -1.2), (-2.7, -0.32), (-1.51, 0.248)])
     assert capsys.readouterr().out == "epoch 3, x1: -1.510000, x2: 0.248000\n"
-    plain = adapter.d2l.train_2d(lambda x1, x2, s1, s2: (x1 / 2, x2 / 2, s1, s2), 2)
-    assert plain == [(-5, -2), (-2.5, -1), (-1.25, -0.5)]
+    points_only = adapter.d2l.train_2d(lambda x1, x2, s1, s2: (x1 / 2, x2 / 2, s1, s2), 2)
+    assert points_only == [(-5, -2), (-2.5, -1), (-1.25, -0.5)]
 
 
 def test_trace_is_drawn_over_contours(adapter: Adapter, descent: Any) -> None:
-    seen = []
+    types = []
 
     def f(x1: Any, x2: Any) -> Any:
-        seen.append((type(x1), type(adapter.tensor(X))))
+        types.append((type(x1), type(adapter.tensor(X))))
         return x1**2 + 2 * x2**2
 
     points = [(-5, -2), (-3.0, 0.5), (0.25, -0.25)]
-    one = adapter.tensor(np.array([0.25], "float32"))  # as random steps may give it
+    one = adapter.tensor(np.array([0.25], "float32"))  # as random steps may return it
     adapter.d2l.show_trace_2d(f, [*points[:2], (one, -0.25)])
-    ((got, want),) = seen
+    ((got, want),) = types
     assert issubclass(got, want)
     axes = plt.gca()
     np.testing.assert_allclose(axes.lines[0].get_xydata(), points)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("x1", "x2")
     (contours,) = axes.collections
     for level, paths in zip(contours.levels, contours.get_paths(), strict=True):
-        if len(paths.vertices):  # each is where the function has its level
+        if len(paths.vertices):  # points where the function has this level
             x1, x2 = paths.vertices.T
             assert np.abs(x1**2 + 2 * x2**2 - level).max() < 0.02

@@ -1,4 +1,4 @@
-"""Plots take the framework's own tensors, on their own or in lists."""
+"""Tests of plots of the framework's tensors, single ones or lists."""
 
 from collections.abc import Iterator
 
@@ -50,7 +50,7 @@ def test_values_and_policies_may_be_tensors(adapter: Adapter, dtype: str) -> Non
 
 
 def test_plt_has_matplotlibs_names(adapter: Adapter) -> None:
-    """All its names, but the one that takes more than today's."""
+    """Test that all names are pyplot's, except for one that accepts an older argument."""
     ours = adapter.d2l.plt
     assert dir(ours) == dir(plt)
     public = [name for name in dir(plt) if not name.startswith("_")]

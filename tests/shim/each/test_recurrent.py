@@ -1,4 +1,4 @@
-"""A novel as batches, and language models of recurrent networks, against NumPy in float64."""
+"""Tests of batches of a novel, and of recurrent language models, against NumPy in float64."""
 
 import math
 import re
@@ -29,13 +29,13 @@ Weights = dict[str, Any]
 
 @pytest.fixture
 def novel(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small text in the place of D2L's."""
+    """Replace D2L's text by a small one."""
     fake_data.novel(monkeypatch, adapter.d2l, tmp_path, TEXT)
 
 
 @pytest.fixture
 def models(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
-    """How the framework's readers write such models."""
+    """Return the framework's recurrent models; without such chapters, check that names are errors."""
     framework = pytestconfig.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.recurrent") is None:
         for missing in ("RNN", "RNNModel", "TimeMachine", "train_ch8"):
@@ -47,7 +47,7 @@ def models(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
 
 @pytest.fixture
 def class_models(adapter: Adapter, models: Any) -> Any:
-    """With the classes of D2L 1.0."""
+    """Return models made of the classes of D2L 1.0."""
     if not hasattr(models, "model"):
         with pytest.raises(AttributeError, match=r"RNNLM: .* has no such name"):
             _ = adapter.d2l.RNNLM
@@ -57,7 +57,7 @@ def class_models(adapter: Adapter, models: Any) -> Any:
 
 @pytest.fixture
 def function_models(adapter: Adapter, models: Any) -> Any:
-    """With the functions of D2L 0.17."""
+    """Return models made of the functions of D2L 0.17."""
     if not hasattr(models, "train_ch8"):
         with pytest.raises(AttributeError, match=r"train_ch8: .* has no such name"):
             _ = adapter.d2l.train_ch8
@@ -69,7 +69,7 @@ def function_models(adapter: Adapter, models: Any) -> Any:
 
 
 def run(w: Weights, tokens: Any, state: Any, activation: Any = np.tanh) -> tuple[Any, Any]:
-    """The states of (batch, steps) tokens, (steps + 1, batch, hiddens), and the logits (batch, steps, V)."""
+    """Return states (steps + 1, batch, hiddens) and logits (batch, steps, V) for tokens (batch, steps)."""
     states = [state]
     for column in tokens.T:
         states.append(activation(w["W_xh"][column] + states[-1] @ w["W_hh"] + w["b_h"]))
@@ -77,7 +77,7 @@ def run(w: Weights, tokens: Any, state: Any, activation: Any = np.tanh) -> tuple
 
 
 def loss_and_gradients(w: Weights, X: Any, Y: Any, state: Any) -> tuple[float, Weights, Any]:
-    """The mean cross-entropy, its gradients through all steps of X, and the last state."""
+    """Return the mean cross-entropy, its gradients through all steps of X, and the last state."""
     states, logits = run(w, X, state)
     shares = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
     losses = -np.log(np.take_along_axis(shares, Y[..., None], 2))
@@ -101,19 +101,21 @@ def step(w: Weights, gradients: Weights, lr: float, clip: float) -> Weights:
     return {name: w[name] - lr * scale * gradients[name] for name in w}
 
 
-def greedy(w: Weights, tokens: list[int], count: int, activation: Any = np.tanh) -> list[int]:
+def predict_greedily(
+    w: Weights, tokens: list[int], count: int, activation: Any = np.tanh
+) -> list[int]:
     for _ in range(count):
         _, logits = run(w, np.array([tokens]), np.zeros((1, w["W_hh"].shape[0])), activation)
         tokens = [*tokens, int(logits[0, -1].argmax())]
     return tokens
 
 
-def exact(w: Weights) -> Weights:
+def as_float64(w: Weights) -> Weights:
     return {name: each.astype("float64") for name, each in w.items()}
 
 
-def letters(adapter: Adapter) -> Any:
-    """A vocabulary of V tokens, <unk> among them."""
+def make_vocab(adapter: Adapter) -> Any:
+    """Make a vocabulary of V tokens, including <unk>."""
     vocab = adapter.d2l.Vocab([*"abcd "])
     assert len(vocab) == V
     return vocab
@@ -201,9 +203,9 @@ def test_time_machine_batches_can_be_iterated_twice(
         for _ in range(2):
             pairs = [[adapter.to_numpy(each) for each in pair] for pair in batches]
             assert len(pairs) in (3, 4)
-            told = ["".join(vocab.to_tokens(row)) for X, Y in pairs for row in X]
+            lines = ["".join(vocab.to_tokens(row)) for X, Y in pairs for row in X]
             read = "".join(adapter.d2l.read_time_machine())[:100]
-            assert all(part in read for part in told)
+            assert all(part in read for part in lines)
         follows = "".join(vocab.to_tokens(np.concatenate([X[0] for X, _ in pairs]))) in read
         assert follows != is_random
 
@@ -231,10 +233,10 @@ def test_time_machine_has_sequence_at_each_character(
 
 def test_rnn_from_scratch_matches_reference(adapter: Adapter, class_models: Any) -> None:
     inputs = np.eye(V, dtype="float32")[ROWS.T]
-    begin = RNG.normal(size=(3, H)).astype("float32")
-    for state in (None, begin):
+    state0 = RNG.normal(size=(3, H)).astype("float32")
+    for state in (None, state0):
         outputs, last = class_models.layer("RNNLMScratch", START, inputs, state)
-        want, _ = run(exact(START), ROWS, np.zeros((3, H)) if state is None else state)
+        want, _ = run(as_float64(START), ROWS, np.zeros((3, H)) if state is None else state)
         assert_close(outputs, want[1:])
         assert_close(last, want[-1])
 
@@ -242,23 +244,23 @@ def test_rnn_from_scratch_matches_reference(adapter: Adapter, class_models: Any)
 @pytest.mark.parametrize("name", ["RNNLMScratch", "RNNLM"])
 def test_language_model_matches_reference(adapter: Adapter, class_models: Any, name: str) -> None:
     model = class_models.model(name, START)
-    w = exact(class_models.weights(model))
+    w = as_float64(class_models.weights(model))
     assert {name: each.shape for name, each in w.items()} == SHAPES
     activation = np.tanh if name == "RNNLMScratch" else class_models.ACTIVATION
     assert_close(class_models.logits(model, ROWS), run(w, ROWS, np.zeros((3, H)), activation)[1])
-    begin = RNG.normal(size=(1, 3, H)).astype("float32")
-    assert_close(class_models.logits(model, ROWS, begin), run(w, ROWS, begin[0], activation)[1])
+    state0 = RNG.normal(size=(1, 3, H)).astype("float32")
+    assert_close(class_models.logits(model, ROWS, state0), run(w, ROWS, state0[0], activation)[1])
 
 
 @pytest.mark.parametrize("name", ["RNNLMScratch", "RNNLM"])
 def test_predict_continues_with_likeliest_tokens(
     adapter: Adapter, class_models: Any, name: str
 ) -> None:
-    vocab, model = letters(adapter), class_models.model(name, START)
-    w = exact(class_models.weights(model))
+    vocab, model = make_vocab(adapter), class_models.model(name, START)
+    w = as_float64(class_models.weights(model))
     activation = np.tanh if name == "RNNLMScratch" else class_models.ACTIVATION
     for prefix, count in (("a", 5), ("bad cab", 8), ("dab", 0)):
-        want = greedy(w, vocab[[*prefix]], count, activation)
+        want = predict_greedily(w, vocab[[*prefix]], count, activation)
         assert class_models.predict(model, prefix, count, vocab) == "".join(vocab.to_tokens(want))
 
 
@@ -279,14 +281,14 @@ def test_training_descends_and_draws_perplexity(
 
     model = class_models.model("RNNLMScratch", START, lr=0.5)
     trained = class_models.fit(model, Data(), clip)
-    begin = np.zeros((3, H))
-    loss, gradients, _ = loss_and_gradients(exact(START), X, Y, begin)
-    want = step(exact(START), gradients, 0.5, clip)
+    state0 = np.zeros((3, H))
+    loss, gradients, _ = loss_and_gradients(as_float64(START), X, Y, state0)
+    want = step(as_float64(START), gradients, 0.5, clip)
     for name, each in class_models.weights(trained or model).items():
         assert_close(each, want[name])
-    drawn = {name: [point[-1] for point in points] for name, points in model.board.data.items()}
-    later = loss_and_gradients(want, X, Y, begin)[0]
-    assert drawn == {
+    curves = {name: [point[-1] for point in points] for name, points in model.board.data.items()}
+    later = loss_and_gradients(want, X, Y, state0)[0]
+    assert curves == {
         "train_ppl": [pytest.approx(math.exp(loss), rel=1e-4)],
         "val_ppl": [pytest.approx(math.exp(later), rel=1e-4)],
     }
@@ -295,16 +297,16 @@ def test_training_descends_and_draws_perplexity(
 # Functions of D2L 0.17
 
 
-@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("by_sgd", [True, False])
 @pytest.mark.parametrize("use_random_iter", [True, False])
 def test_epoch_keeps_state_between_sequential_batches(
-    adapter: Adapter, function_models: Any, own: bool, use_random_iter: bool
+    adapter: Adapter, function_models: Any, by_sgd: bool, use_random_iter: bool
 ) -> None:
     pairs = [(ROWS[:, i : i + 4], ROWS[:, i + 1 : i + 5]) for i in (0, 4, 8)]
     net = function_models.make_scratch(START)
     tensors = [[adapter.tensor(each.astype("int32")) for each in pair] for pair in pairs]
-    perplexity, speed = function_models.train_epoch(net, tensors, 0.5, use_random_iter, own)
-    w, state, losses = exact(START), np.zeros((3, H)), []
+    perplexity, speed = function_models.train_epoch(net, tensors, 0.5, use_random_iter, by_sgd)
+    w, state, losses = as_float64(START), np.zeros((3, H)), []
     for X, Y in pairs:
         loss, gradients, last = loss_and_gradients(w, X, Y, state)
         w, losses = step(w, gradients, 0.5, 1), [*losses, loss]
@@ -318,9 +320,9 @@ def test_epoch_keeps_state_between_sequential_batches(
 def test_predict_ch8_continues_with_likeliest_tokens(
     adapter: Adapter, function_models: Any
 ) -> None:
-    vocab, net = letters(adapter), function_models.make_scratch(START)
+    vocab, net = make_vocab(adapter), function_models.make_scratch(START)
     for prefix, count in (("a", 5), ("bad cab", 8), ("dab", 0)):
-        want = greedy(exact(START), vocab[[*prefix]], count)
+        want = predict_greedily(as_float64(START), vocab[[*prefix]], count)
         assert function_models.predict_ch8(net, prefix, count, vocab) == "".join(
             vocab.to_tokens(want)
         )
@@ -356,22 +358,24 @@ def test_training_reports_every_ten_epochs(
     vocab = adapter.d2l.Vocab([*"abcd "])
     X, Y = (adapter.tensor(ROWS[:, i : i + 4].astype("int32")) for i in (0, 1))
     function_models.train_ch8(function_models.make_scratch(START), [(X, Y)], vocab, 1, 20)
-    told = capsys.readouterr().out.splitlines()
-    assert len(told) == 5
-    w, ways, said = exact(START), [], {}
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    w, perplexities, samples = as_float64(START), [], {}
     for number in range(1, 21):
         loss, gradients, _ = loss_and_gradients(w, ROWS[:, :4], ROWS[:, 1:5], np.zeros((3, H)))
-        w, ways = step(w, gradients, 1, 1), [*ways, math.exp(loss)]
+        w, perplexities = step(w, gradients, 1, 1), [*perplexities, math.exp(loss)]
         if number % 10 == 0:
-            said[number] = "".join(vocab.to_tokens(greedy(w, vocab[[*"time traveller"]], 50)))
+            samples[number] = "".join(
+                vocab.to_tokens(predict_greedily(w, vocab[[*"time traveller"]], 50))
+            )
     (board,) = boards
     assert board.X == [[10, 20]]
-    assert_close(np.array(board.Y[0]), np.array([ways[9], ways[19]]), 1e-3)
-    assert re.fullmatch(rf"perplexity {ways[-1]:.1f}, [\d.]+ tokens/sec on .+", told[2])
-    for line, prefix in zip([told[3], told[4]], ["time traveller", "traveller"], strict=True):
-        want = greedy(w, vocab[[*prefix]], 50)
+    assert_close(np.array(board.Y[0]), np.array([perplexities[9], perplexities[19]]), 1e-3)
+    assert re.fullmatch(rf"perplexity {perplexities[-1]:.1f}, [\d.]+ tokens/sec on .+", lines[2])
+    for line, prefix in zip([lines[3], lines[4]], ["time traveller", "traveller"], strict=True):
+        want = predict_greedily(w, vocab[[*prefix]], 50)
         assert line == "".join(vocab.to_tokens(want))
-    assert told[:2] == [said[10], said[20]]
+    assert lines[:2] == [samples[10], samples[20]]
 
 
 def test_perplexity_of_huge_loss_is_infinite(adapter: Adapter) -> None:

@@ -1,4 +1,4 @@
-"""Rotary position embedding and ALiBi's slopes in one adapter, held to the NumPy reference."""
+"""Tests of rotary position embedding and ALiBi's slopes against the NumPy reference."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The tensor functions: D2L's names, the framework's results, checked against NumPy."""
+"""Tests of the tensor functions, D2L's names for the framework's, against NumPy."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.shim.each.calls import Lazy, resolve, tensor
 A = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.25]], "float32")
 B = np.arange(24, dtype="float32").reshape(2, 3, 4)
 a, b, b_turned = tensor(A, "float32"), tensor(B, "float32"), tensor(B.swapaxes(1, 2), "float32")
-twice = Lazy(lambda adapter: [adapter.tensor(A), adapter.tensor(A)])
+two_tensors = Lazy(lambda adapter: [adapter.tensor(A), adapter.tensor(A)])
 UNARY = {
     "abs": np.abs,
     "cos": np.cos,
@@ -26,14 +26,14 @@ UNARY = {
     "transpose": np.transpose,
     "zeros_like": np.zeros_like,
 }
-# Of each function arguments, and last what it makes of them.
+# Arguments of each function, followed by its result.
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
     **{name: (a, function(A)) for name, function in UNARY.items()},
     "arange": (2.0, 9.0, 3.0, np.array([2.0, 5.0, 8.0])),
     "argmax": (a, 1, A.argmax(axis=1)),
     "astype": (a, Lazy(lambda adapter: adapter.d2l.int32), A.astype("int32")),
     "batch_matmul": (b, b_turned, B @ B.swapaxes(1, 2)),
-    "concat": (twice, 1, np.concatenate((A, A), axis=1)),
+    "concat": (two_tensors, 1, np.concatenate((A, A), axis=1)),
     "expand_dims": (a, 1, A[:, None]),
     "eye": (3, np.eye(3)),
     "linspace": (0.0, 1.0, 5, np.linspace(0, 1, 5)),
@@ -46,7 +46,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "repeat": (a, 2, 1, A.repeat(2, axis=1)),
     "reshape": (a, (3, -1), A.reshape(3, 2)),
     "size": (b, np.array(24)),
-    "stack": (twice, 1, np.stack((A, A), axis=1)),
+    "stack": (two_tensors, 1, np.stack((A, A), axis=1)),
     "swapaxes": (b, 0, 2, B.swapaxes(0, 2)),
     "tensor": ([[1.0, 2.0], [3.0, 4.0]], np.array([[1.0, 2.0], [3.0, 4.0]])),
     "to": (a, Lazy(lambda adapter: adapter.d2l.cpu()), A),
@@ -58,16 +58,16 @@ KEYS = "get_key", "get_seed"  # JAX's
 
 
 def example(adapter: Adapter, name: str) -> tuple[list[Any], Any]:
-    """Return arguments of a function, and what it makes of them; of a random one that is not known."""
+    """Return arguments of a function, and its result, or None if it is random."""
     if name in RANDOM:
-        given, want = adapter.NORMAL if name == "normal" else adapter.RAND, None
+        args, want = adapter.NORMAL if name == "normal" else adapter.RAND, None
     elif name == "repeat" and adapter.REPEAT_TILES:
-        given, want = (a, (2, 1)), np.tile(A, (2, 1))
+        args, want = (a, (2, 1)), np.tile(A, (2, 1))
     else:
-        *given, want = FUNCTIONS[name]
+        *args, want = FUNCTIONS[name]
     if name == "meshgrid":
         want = np.meshgrid(A[0], A[1], indexing=adapter.MESHGRID)
-    return [resolve(adapter, x) for x in given], want
+    return [resolve(adapter, x) for x in args], want
 
 
 @pytest.mark.filterwarnings("ignore:torch.meshgrid")
@@ -75,8 +75,8 @@ def example(adapter: Adapter, name: str) -> tuple[list[Any], Any]:
 def test_tensor_functions_match_numpy(adapter: Adapter, name: str) -> None:
     if name not in adapter.d2l.tensors.__all__:
         pytest.skip("names that this package lacks")
-    given, want = example(adapter, name)
-    got = np.asarray(adapter.to_numpy(getattr(adapter.d2l, name)(*given)))
+    args, want = example(adapter, name)
+    got = np.asarray(adapter.to_numpy(getattr(adapter.d2l, name)(*args)))
     assert got.shape == np.shape(want)
     kinds = {"u": "i"}  # MLX's indices are unsigned
     assert kinds.get(got.dtype.kind, got.dtype.kind) == np.asarray(want).dtype.kind

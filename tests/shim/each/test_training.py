@@ -1,4 +1,4 @@
-"""Data and training: D2L 1.0's classes and 0.17's functions, on a corpus made here."""
+"""Tests of data and training with D2L 1.0's classes and 0.17's functions, on a small corpus."""
 
 import hashlib
 import math
@@ -31,7 +31,7 @@ NUM_STEPS = 8
 
 @pytest.fixture
 def corpus(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """A small corpus in the place of D2L's: the pairs in it."""
+    """Replace D2L's corpus by a small one, and return its pairs."""
     text = "\n".join("\t".join(pair) for pair in PAIRS)
     fake_data.sentences(monkeypatch, adapter.d2l, tmp_path, text)
     return PAIRS
@@ -52,9 +52,9 @@ def test_sentence_pairs_become_tokens(adapter: Adapter, corpus: list[Any]) -> No
         expected = [*words(english), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
         assert data.src_vocab.to_tokens(source[row]) == expected
         assert lengths[row] == NUM_STEPS - expected.count("<pad>") == 7
-        said = [*words(french), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
-        assert data.tgt_vocab.to_tokens(answer[row]) == said
-        assert data.tgt_vocab.to_tokens(target[row]) == ["<bos>", *said[:-1]]
+        target_words = [*words(french), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
+        assert data.tgt_vocab.to_tokens(answer[row]) == target_words
+        assert data.tgt_vocab.to_tokens(target[row]) == ["<bos>", *target_words[:-1]]
     arrays = source, target, lengths, answer
     assert {str(array.dtype) for array in arrays} == {adapter.INTEGERS}
 
@@ -86,15 +86,15 @@ def test_load_data_nmt_returns_lengths_and_vocabularies(
         return
     batches, src_vocab, tgt_vocab = adapter.d2l.load_data_nmt(6, NUM_STEPS, num_examples=23)
     assert src_vocab["<pad>"] != src_vocab["<unk>"]
-    seen = set()
+    sentences = set()
     for batch in batches:
         source, source_lens, target, target_lens = map(np.asarray, map(adapter.to_numpy, batch))
         for x, n, y, m in zip(source, source_lens, target, target_lens, strict=True):
             assert set(src_vocab.to_tokens(x[n:])) <= {"<pad>"}
             assert src_vocab.to_tokens(x[:n])[-1] == tgt_vocab.to_tokens(y[:m])[-1] == "<eos>"
             english = " ".join(src_vocab.to_tokens(x[: n - 1])).replace(" .", ".")
-            seen.add((english, " ".join(tgt_vocab.to_tokens(y[: m - 1]))))
-    assert seen == set(corpus)
+            sentences.add((english, " ".join(tgt_vocab.to_tokens(y[: m - 1]))))
+    assert sentences == set(corpus)
 
 
 # Training
@@ -102,7 +102,7 @@ def test_load_data_nmt_returns_lengths_and_vocabularies(
 
 @pytest.mark.parametrize("clip", [0, 0.01])
 def test_training_step_follows_gradient(adapter: Adapter, clip: float) -> None:
-    """One batch, one epoch, stochastic gradient descent: known to the last digit."""
+    """Test one batch and one epoch of gradient descent, whose result is known."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6, 4)).astype("float32")
     Y = np.array([0, 1, 2, 0, 1, 2], "int32")
@@ -135,7 +135,7 @@ def test_classifier_learns(adapter: Adapter) -> None:
 def test_encoder_decoder_returns_state_and_subclass_does_not(
     adapter: Adapter,
 ) -> None:
-    """As D2L 0.17's ``EncoderDecoder`` and 1.0's ``Seq2Seq``. JAX, which 0.17 had not, is as 1.0."""
+    """Test the results of D2L 0.17's ``EncoderDecoder``, and of 1.0's ``Seq2Seq``, the only ones in JAX."""
     d2l = adapter.d2l
     call = next(name for name in ("forward", "call", "__call__") if hasattr(d2l.Encoder, name))
     encoder = {call: lambda self, X, *args, **kwargs: 2 * X}
@@ -146,18 +146,18 @@ def test_encoder_decoder_returns_state_and_subclass_does_not(
     X, Z, lens = np.random.default_rng(0).normal(size=(3, 2, 4)).astype("float32")
     parts = (type("Own", (d2l.Encoder,), encoder), type("Own", (d2l.Decoder,), decoder))
     subclass = type("Own", (d2l.EncoderDecoder,), {})
-    pair, own = (
+    pair_output, own_output = (
         adapter.layer(model(*(part() for part in parts)))(X, Z, lens)
         for model in (d2l.EncoderDecoder, subclass)
     )
     output, state = Z * (2 * X + lens), 2 * X + lens + 1
-    assert_close(own, output)
+    assert_close(own_output, output)
     if adapter.train_with_functions is None:
-        assert_close(pair, output)
+        assert_close(pair_output, output)
     else:
-        assert isinstance(pair, list)
-        assert_close(pair[0], output)
-        assert_close(pair[1], state)
+        assert isinstance(pair_output, list)
+        assert_close(pair_output[0], output)
+        assert_close(pair_output[1], state)
 
 
 def test_padding_does_not_count_in_translation_loss(adapter: Adapter) -> None:
@@ -178,7 +178,7 @@ def test_prediction_leaves_each_layer_in_its_mode(adapter: Adapter, modes: list[
     if not hasattr(seq2seq, "evaluating"):
         pytest.skip("layers have no modes in this framework")
     block = adapter.build(
-        "TransformerEncoderBlock", *adapter.FORMS["TransformerEncoderBlock"]["short"]
+        "TransformerEncoderBlock", *adapter.forms["TransformerEncoderBlock"]["short"]
     )
     layers = [block.layer, block.part("attention"), block.part("attention.attention")]
     for layer, mode in zip(layers, modes, strict=True):  # each with all that is in it
@@ -202,29 +202,29 @@ def test_summary_names_each_layer_and_its_shape(
 
 
 def is_attention(weights: list[Any], num_keys: int, length: int) -> bool:
-    """Each row sums to 1, and nothing looks at padding."""
+    """Return whether each row sums to 1, with no weight on padding."""
     rows = np.concatenate([np.reshape(block, (-1, num_keys)) for step in weights for block in step])
     return np.allclose(rows.sum(axis=1), 1, atol=1e-5) and not rows[:, length:].any()
 
 
-def check(done: Translations, expected: list[str], adapter: Adapter) -> None:
+def check_translations(result: Translations, expected: list[str], adapter: Adapter) -> None:
     scores = [
         adapter.d2l.bleu(said, want, k=2)
-        for said, want in zip(done.sentences, expected, strict=True)
+        for said, want in zip(result.sentences, expected, strict=True)
     ]
-    assert scores == [1.0] * len(expected), done.sentences[:3]
-    assert len(done.weights) >= 6, "a step for each token"
-    assert is_attention(done.weights, NUM_STEPS, 7)
+    assert scores == [1.0] * len(expected), result.sentences[:3]
+    assert len(result.weights) >= 6, "a step for each token"
+    assert is_attention(result.weights, NUM_STEPS, 7)
 
 
 @pytest.mark.release("jax")
 def test_transformer_learns_pairs_with_trainer(adapter: Adapter, corpus: list[Any]) -> None:
-    # Eight in every batch, and asked for: JAX compiles the model anew for each number.
+    # All batches have eight rows, since JAX compiles the model anew for each size.
     data = adapter.d2l.MTFraEng(batch_size=8, num_steps=NUM_STEPS, num_train=16, num_val=8)
     pairs = corpus[:16:2]
-    done = adapter.train_with_trainer(data, tuple(map(list, zip(*pairs, strict=True))), epochs=20)
-    check(done, [french for _, french in pairs], adapter)
-    assert done.losses[-1] < 0.1 < done.losses[0]
+    result = adapter.train_with_trainer(data, tuple(map(list, zip(*pairs, strict=True))), epochs=20)
+    check_translations(result, [french for _, french in pairs], adapter)
+    assert result.losses[-1] < 0.1 < result.losses[0]
 
 
 @pytest.mark.release("tensorflow")
@@ -235,15 +235,15 @@ def test_transformer_learns_pairs_with_functions(
         with pytest.raises(AttributeError, match=r"train_seq2seq: .* has no such name"):
             _ = adapter.d2l.train_seq2seq
         return
-    asked = corpus[::7]  # one by one, which takes its time
-    sources = [english.replace(".", " .") for english, _ in asked]
-    done = adapter.train_with_functions(
+    pairs = corpus[::7]  # few, since sentences are translated one by one
+    sources = [english.replace(".", " .") for english, _ in pairs]
+    result = adapter.train_with_functions(
         lambda: adapter.d2l.load_data_nmt(8, NUM_STEPS, 23),
-        (sources, [french for _, french in asked]),
+        (sources, [french for _, french in pairs]),
         NUM_STEPS,
         epochs=15,
     )
-    check(done, [french for _, french in asked], adapter)
+    check_translations(result, [french for _, french in pairs], adapter)
     assert "tokens/sec on" in capsys.readouterr().out
 
 
@@ -253,17 +253,17 @@ def test_train_seq2seq_clips_gradients(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Clipped to nothing, they move nothing: a second epoch's loss is the first's."""
-    if adapter.train_with_functions is None:  # as the test above says
+    """Clip gradients to nothing, so that the second epoch's loss is the first's."""
+    if adapter.train_with_functions is None:  # tested above
         return
     seq2seq = import_module(f"{adapter.d2l.__name__}.seq2seq")
     clip = seq2seq.clip_gradients
 
     def losses() -> list[str]:
         for epochs in (1, 2):
-            asked = [[corpus[0][0].replace(".", " .")], [corpus[0][1]]]
+            pairs = [[corpus[0][0].replace(".", " .")], [corpus[0][1]]]
             adapter.train_with_functions(
-                lambda: adapter.d2l.load_data_nmt(24, NUM_STEPS, 23), asked, NUM_STEPS, epochs
+                lambda: adapter.d2l.load_data_nmt(24, NUM_STEPS, 23), pairs, NUM_STEPS, epochs
             )
         return re.findall(r"loss (\d+\.\d+)", capsys.readouterr().out)
 
@@ -299,7 +299,7 @@ def test_fashion_pictures_come_in_batches(
 def make_fashion(
     d2l: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, np.ndarray]:
-    """A reader's own files in the data set's format, a few noisy pictures each."""
+    """Write a reader's own files in the data set's format, with a few noisy pictures."""
     import gzip
 
     rng = np.random.default_rng(0)

@@ -1,7 +1,6 @@
-"""Additive attention, the Transformer's parts and the recurrent encoder, held to the reference.
+"""Tests of additive attention, the Transformer's parts and the recurrent encoder against the reference.
 
-A layer gets its sizes in a first call and then random parameters, all of them; what it computes
-with these is compared with what the reference makes of the same.
+A layer gets its sizes in a first call, and then random parameters, which the reference uses, too.
 """
 
 import math
@@ -34,7 +33,7 @@ def norm(adapter: Adapter, layer: Any, path: str) -> reference.LayerNorm:
 def block(
     adapter: Adapter, layer: Any, x: np.ndarray, lens: np.ndarray, heads: int, path: str = ""
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A Transformer encoder block, by the reference."""
+    """Return the reference's output and weights of a Transformer encoder block."""
     roles = {f"w_{role}": linear(layer, f"{path}attention.W_{role}") for role in "qkvo"}
     attended, weights = reference.multi_head_attention(x, x, x, lens, num_heads=heads, **roles)
     y = norm(adapter, layer, f"{path}addnorm1.ln")(x + attended)
@@ -48,12 +47,12 @@ def block(
 
 
 @every_kind_of_lengths
-@pytest.mark.parametrize("told", [False, True], ids=["sizes from the input", "sizes told"])
+@pytest.mark.parametrize("has_sizes", [False, True], ids=["sizes from the input", "explicit sizes"])
 def test_additive_attention_matches_reference(
-    adapter: Adapter, valid_lens: np.ndarray | None, told: bool
+    adapter: Adapter, valid_lens: np.ndarray | None, has_sizes: bool
 ) -> None:
     case = make_case(valid_lens, sizes=(6, 5, 7), dtype="float32")
-    layer = adapter.build("AdditiveAttention", *((5, 6) if told else ()), 8, 0.5)
+    layer = adapter.build("AdditiveAttention", *((5, 6) if has_sizes else ()), 8, 0.5)
     layer.randomize(*case.arrays)
     roles = {name: linear(layer, f"{name[0].upper()}_{name[2]}") for name in ("w_q", "w_k")}
     output, weights = reference.additive_attention(*case.arrays, **roles, w_v=linear(layer, "w_v"))
@@ -106,20 +105,20 @@ def test_sequence_mask_fills_past_length_only(adapter: Adapter, shape: tuple[int
 
 @pytest.mark.parametrize("form", ["short", "long"])
 def test_position_wise_network_matches_reference(adapter: Adapter, form: str) -> None:
-    layer = adapter.build("PositionWiseFFN", *adapter.FORMS["PositionWiseFFN"][form])
+    layer = adapter.build("PositionWiseFFN", *adapter.forms["PositionWiseFFN"][form])
     layer.randomize(X)
     dense = {name: linear(layer, name) for name in ("dense1", "dense2")}
     assert_close(layer(X), reference.position_wise(X, **dense))
 
 
 def test_add_norm_matches_reference(adapter: Adapter) -> None:
-    layer = adapter.build("AddNorm", *adapter.FORMS["AddNorm"])
+    layer = adapter.build("AddNorm", *adapter.forms["AddNorm"])
     layer.randomize(X, X)
     assert_close(layer(X, X[::-1].copy()), norm(adapter, layer, "ln")(X + X[::-1]))
 
 
 def test_add_norm_dropout_spares_residual(adapter: Adapter) -> None:
-    *shape, _ = adapter.FORMS["AddNorm"]
+    *shape, _ = adapter.forms["AddNorm"]
     layer = adapter.build("AddNorm", *shape, 1.0)
     layer.randomize(X, X)
     assert_close(layer(X, X[::-1].copy(), training=True), norm(adapter, layer, "ln")(X))
@@ -131,7 +130,7 @@ def test_encoder_block_matches_reference(
     adapter: Adapter, form: str, lens: np.ndarray | None
 ) -> None:
     layer = adapter.build(
-        "TransformerEncoderBlock", *adapter.FORMS["TransformerEncoderBlock"][form]
+        "TransformerEncoderBlock", *adapter.forms["TransformerEncoderBlock"][form]
     )
     layer.randomize(X, lens)
     assert_close(layer(X, lens), block(adapter, layer, X, lens, heads=2)[0], 1e-4)
@@ -139,7 +138,7 @@ def test_encoder_block_matches_reference(
 
 @pytest.mark.parametrize("form", ["short", "long"])
 def test_transformer_encoder_matches_reference(adapter: Adapter, form: str) -> None:
-    layer = adapter.build("TransformerEncoder", *adapter.FORMS["TransformerEncoder"][form])
+    layer = adapter.build("TransformerEncoder", *adapter.forms["TransformerEncoder"][form])
     layer.randomize(TOKENS, LENS)
     embedded = layer.parameters("embedding")["table"][TOKENS] * math.sqrt(8)
     x = embedded + reference.positional_encoding(5, 8)
@@ -159,7 +158,7 @@ def test_encoder_block_is_alias(adapter: Adapter) -> None:
 
 
 def test_padding_does_not_affect_other_tokens(adapter: Adapter) -> None:
-    layer = adapter.build("TransformerEncoder", *adapter.FORMS["TransformerEncoder"]["short"])
+    layer = adapter.build("TransformerEncoder", *adapter.forms["TransformerEncoder"]["short"])
     layer.randomize(TOKENS, LENS)
     other = TOKENS.copy()
     other[0, 3:] = 6
@@ -182,7 +181,7 @@ def test_recurrent_encoder_matches_reference(adapter: Adapter) -> None:
 def test_recurrent_encoder_of_0_17(
     adapter: Adapter, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It gave the batch first in TensorFlow, and the state in a list in MXNet."""
+    """Test 0.17's results: in TensorFlow the first axis was the batch, in MXNet the state was a list."""
     framework = pytestconfig.getoption("framework")
     layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 2)
     layer.randomize(TOKENS)
@@ -192,13 +191,13 @@ def test_recurrent_encoder_of_0_17(
     if framework == "mxnet":
         assert isinstance(got_states, list)
         (got_states,) = got_states
-    of_then = outputs.swapaxes(0, 1) if framework == "tensorflow" else outputs
-    np.testing.assert_array_equal(got_outputs, of_then)
+    expected = outputs.swapaxes(0, 1) if framework == "tensorflow" else outputs
+    np.testing.assert_array_equal(got_outputs, expected)
     np.testing.assert_array_equal(np.asarray(got_states), np.asarray(states))
 
 
 def test_dropout_is_only_between_recurrent_layers(adapter: Adapter) -> None:
-    """After one step a layer's state tells which of the few possible inputs it has read."""
+    """Test one step, after which a layer's state shows which of a few possible inputs it has read."""
     tokens = np.arange(7, dtype="int32")[:, None]
     layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 2, 0.25)
     layer.randomize(tokens)
@@ -209,11 +208,11 @@ def test_dropout_is_only_between_recurrent_layers(adapter: Adapter) -> None:
         masks = np.ones((1, below.shape[1]))
         if number or adapter.DROPS_INPUTS:
             masks = np.array([*product((0, 1), repeat=below.shape[1])]) / 0.75
-        _, (possible,) = reference.gru(
+        _, (candidates,) = reference.gru(
             [(below[:, None] * masks).reshape(-1, len(masks[0]))], [gates]
         )
-        possible = possible.reshape(len(below), len(masks), -1)
-        distances = np.abs(possible - np.asarray(states[number])[:, None]).max(axis=2)
+        candidates = candidates.reshape(len(below), len(masks), -1)
+        distances = np.abs(candidates - np.asarray(states[number])[:, None]).max(axis=2)
         assert (distances.min(axis=1) < 1e-5).all()
         assert len({*distances.argmin(axis=1)}) > 1 or len(masks) == 1
         below = np.asarray(states[number])

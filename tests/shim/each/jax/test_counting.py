@@ -1,4 +1,4 @@
-"""What JAX's face counts of a layer: against formulas, and through all that a program nests."""
+"""Tests of what JAX's functions count in a layer, against formulas, and through all that a program nests."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ def conv(*shape: int, **kwargs: Any) -> tuple[Callable[..., Any], jax.Array]:
 
 COUNTED = {
     "matrices": (lambda a, b: a @ b, (A, B), 1, 2 * 3 * 5),
-    "turned": (lambda a, b: b.T @ a.T, (A, B), 1, 2 * 3 * 5),
+    "transposed": (lambda a, b: b.T @ a.T, (A, B), 1, 2 * 3 * 5),
     "einsum": (lambda a, b: jnp.einsum("hij,hjk->hik", a, b), (A[None], B[None]), 1, 30),
     "one after another": (lambda X: X @ X @ X, (SQUARE,), 2, 2 * 4**3),
     "side by side": (lambda X: X @ X + X.T @ X, (SQUARE,), 1, 2 * 4**3),

@@ -1,4 +1,4 @@
-"""What only JAX and Flax have: transformations, layers that are dataclasses, keys, sown values."""
+"""Tests of what only JAX and Flax have: transformations, layers that are dataclasses, keys, sown values."""
 
 import os
 import pickle
@@ -29,7 +29,7 @@ SHORT_FIRST = pytest.mark.parametrize(
 )
 OTHERS = {
     "additive": d2l.AdditiveAttention(6, 0.5),
-    "additive, told": d2l.AdditiveAttention(5, 6, 7, 0.5),
+    "additive, with sizes": d2l.AdditiveAttention(5, 6, 7, 0.5),
     "encoder": d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0, use_bias=True),
     "encoder block": d2l.TransformerEncoderBlock(8, 16, 2, 0.0),
     "network": d2l.PositionWiseFFN(16, 8),
@@ -105,9 +105,9 @@ def test_custom_attention_may_lack_masks() -> None:
     class Heads(d2l.MultiHeadAttention):
         Attention = Doubled
 
-    given = inputs(LENGTHS["per example"])
-    (want, _), variables = SHORT.init_with_output(KEY, *given)
-    got, _ = Heads(6, 3, 0.5).apply(variables, *given)
+    args = inputs(LENGTHS["per example"])
+    (want, _), variables = SHORT.init_with_output(KEY, *args)
+    got, _ = Heads(6, 3, 0.5).apply(variables, *args)
     np.testing.assert_allclose(got, 2 * want, atol=1e-6)
 
 
@@ -117,21 +117,23 @@ def test_custom_attention_may_lack_masks() -> None:
 @BOTH
 @every_kind_of_lengths
 def test_jit_and_vmap_match_plain_call(layer: nn.Module, valid_lens: np.ndarray | None) -> None:
-    given = inputs(valid_lens)
-    output, variables = layer.init_with_output(KEY, *given)
+    args = inputs(valid_lens)
+    output, variables = layer.init_with_output(KEY, *args)
     assert [x.shape for x in output] == [(2, 3, 6), (2, 3, 3, 4)]
-    alone = [None if x is None else x[:, None] for x in given]
+    alone = [None if x is None else x[:, None] for x in args]
     mapped = jax.vmap(lambda *x: layer.apply(variables, *x))(*alone)
-    for got in (jax.jit(layer.apply)(variables, *given), [x[:, 0] for x in mapped]):
+    for got in (jax.jit(layer.apply)(variables, *args), [x[:, 0] for x in mapped]):
         jax.tree.map(lambda g, w: np.testing.assert_allclose(g, w, atol=1e-6), tuple(got), output)
 
 
 MASKS = pytest.mark.parametrize("with_bias", [False, True], ids=["causal", "causal and bias"])
 
 
-def a_bias(*shape: int) -> jax.Array:
+def draw_bias(*shape: int) -> jax.Array:
     bias = jax.random.normal(jax.random.key(2), shape)
-    return bias.at[..., 1, 0].set(-jnp.inf).at[..., -1, :].set(-jnp.inf)  # the last sees nothing
+    return (
+        bias.at[..., 1, 0].set(-jnp.inf).at[..., -1, :].set(-jnp.inf)
+    )  # the last query sees nothing
 
 
 @SHORT_FIRST
@@ -140,32 +142,32 @@ def a_bias(*shape: int) -> jax.Array:
 def test_masks_under_jit_vmap_and_grad_match_plain_call(
     layer: nn.Module, with_bias: bool, valid_lens: np.ndarray | None
 ) -> None:
-    given = (*inputs(valid_lens), a_bias(2, 3, 3, 4) if with_bias else None)
-    variables = layer.init(KEY, *given[:3])
+    args = (*inputs(valid_lens), draw_bias(2, 3, 3, 4) if with_bias else None)
+    variables = layer.init(KEY, *args[:3])
 
-    def attend(*given: Any) -> Any:
-        *given, bias = given
-        return layer.apply(variables, *given, causal=True, score_bias=bias)
+    def attend(*args: Any) -> Any:
+        *args, bias = args
+        return layer.apply(variables, *args, causal=True, score_bias=bias)
 
-    def slopes(*given: Any) -> Any:
-        return jax.grad(lambda x: (attend(*x)[0] ** 2).sum(), allow_int=True)(given)
+    def slopes(*args: Any) -> Any:
+        return jax.grad(lambda x: (attend(*x)[0] ** 2).sum(), allow_int=True)(args)
 
-    alone = [None if x is None else x[:, None] for x in given]
+    alone = [None if x is None else x[:, None] for x in args]
     for function in attend, slopes:
-        want = function(*given)
+        want = function(*args)
         mapped = jax.vmap(function)(*alone)
-        for got in (jax.jit(function)(*given), jax.tree.map(lambda x: x[:, 0], mapped)):
+        for got in (jax.jit(function)(*args), jax.tree.map(lambda x: x[:, 0], mapped)):
             for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
-                if w.dtype != jax.dtypes.float0:  # as the gradients of lengths are
+                if w.dtype != jax.dtypes.float0:  # the gradients of lengths
                     np.testing.assert_allclose(g, w, atol=1e-5)
                     assert np.isfinite(g).all()
 
 
 def test_causal_mask_is_static() -> None:
-    given = inputs()
+    args = inputs()
     attend = jax.jit(lambda *x, causal: d2l.DotProductAttention(0.0).apply({}, *x, causal=causal))
     with pytest.raises(TypeError, match=r"causal: got \w*Tracer; need True or False"):
-        attend(*given, causal=True)
+        attend(*args, causal=True)
 
 
 @pytest.mark.usefixtures("short_is_long")
@@ -173,8 +175,8 @@ def test_causal_mask_is_static() -> None:
 def test_long_causal_input_compiles_without_weights(
     valid_lens: np.ndarray | None,
 ) -> None:
-    given, layer = inputs(valid_lens), d2l.DotProductAttention(0.0)
-    X, *_, lens = [None if x is None else jnp.tile(x, (1, 3, 1)[: x.ndim]) for x in given]
+    args, layer = inputs(valid_lens), d2l.DotProductAttention(0.0)
+    X, *_, lens = [None if x is None else jnp.tile(x, (1, 3, 1)[: x.ndim]) for x in args]
 
     def pool(X: jax.Array) -> jax.Array:
         return layer.apply({}, X, X, X, lens, causal=True)[0]
@@ -189,10 +191,10 @@ def test_long_causal_input_compiles_without_weights(
 
 def test_bias_dtype_is_that_of_input() -> None:
     half = [x.astype(jnp.bfloat16) for x in inputs()[:3]]
-    bias = a_bias(3, 3, 4).astype(jnp.bfloat16)
+    bias = draw_bias(3, 3, 4).astype(jnp.bfloat16)
     variables = SHORT.init(KEY, *half)
     output, _ = SHORT.apply(variables, *half, score_bias=bias)
-    whole = [np.asarray(x, "float64") for x in half]  # NumPy's, which are singles here
+    whole = [np.asarray(x, "float64") for x in half]  # NumPy arrays, which become float32
     want, _ = SHORT.apply(variables, *whole, score_bias=np.asarray(bias, "float64"))
     np.testing.assert_allclose(output, want, atol=1e-6)
 
@@ -203,16 +205,16 @@ def test_known_lengths_are_checked_under_jit() -> None:
     for lens in (too_long, jnp.asarray(too_long)):
         with pytest.raises(ValueError, match="valid_lens: got a length of 4"):
             jax.jit(lambda X, lens=lens: SHORT.apply(variables, X, X, X, lens))(X)
-    weights = jax.jit(d2l.masked_softmax)(X, too_long + 9)  # traced: nobody knows
+    weights = jax.jit(d2l.masked_softmax)(X, too_long + 9)  # traced, so unknown
     np.testing.assert_allclose(weights, 1 / 6, rtol=1e-6)
 
 
 def test_parameters_of_masked_attention_get_finite_gradients() -> None:
-    given = inputs(LENGTHS["per query"])
-    variables = SHORT.init(KEY, *given)
-    gradients = jax.grad(lambda v: (SHORT.apply(v, *given)[0] ** 2).sum())(variables)
+    args = inputs(LENGTHS["per query"])
+    variables = SHORT.init(KEY, *args)
+    gradients = jax.grad(lambda v: (SHORT.apply(v, *args)[0] ** 2).sum())(variables)
     assert all(jnp.isfinite(g).all() and g.any() for g in jax.tree.leaves(gradients))
-    scores = jnp.where(jnp.arange(4) < 2, given[0][..., :1], jnp.nan)
+    scores = jnp.where(jnp.arange(4) < 2, args[0][..., :1], jnp.nan)
     slopes = jax.grad(lambda s: (d2l.masked_softmax(s, np.array([2, 0])) ** 2).sum())(scores)
     assert jnp.isfinite(slopes).all()
     assert not slopes[..., 2:].any()
@@ -232,10 +234,10 @@ def test_traced_offset_beyond_end_gives_nan() -> None:
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
 def test_traced_rotary_offset_beyond_end_gives_nan(layout: str) -> None:
     layer, X = d2l.RotaryEncoding(6, 5, layout=layout), inputs()[0]
-    turn = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
-    np.testing.assert_allclose(turn(2), layer.apply({}, X, offset=2), atol=1e-6)
+    rotate = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
+    np.testing.assert_allclose(rotate(2), layer.apply({}, X, offset=2), atol=1e-6)
     for offset, missing in ((3, [False, False, True]), (-1, [True, False, False])):
-        np.testing.assert_array_equal(jnp.isnan(turn(offset))[0].all(axis=1), missing)
+        np.testing.assert_array_equal(jnp.isnan(rotate(offset))[0].all(axis=1), missing)
 
 
 # Keys, sown values, dtypes, flags
@@ -266,14 +268,14 @@ def test_offset_passed_as_training_is_refused() -> None:
 
 
 def test_dropout_follows_key_named_dropout() -> None:
-    given = inputs()
-    variables = SHORT.init(KEY, *given)
+    args = inputs()
+    variables = SHORT.init(KEY, *args)
     rngs = {"dropout": jax.random.key(1)}
-    first, second = (SHORT.apply(variables, *given, training=True, rngs=rngs) for _ in range(2))
+    first, second = (SHORT.apply(variables, *args, training=True, rngs=rngs) for _ in range(2))
     np.testing.assert_array_equal(first[0], second[0])
-    assert not jnp.array_equal(first[0], SHORT.apply(variables, *given)[0])
+    assert not jnp.array_equal(first[0], SHORT.apply(variables, *args)[0])
     with pytest.raises(InvalidRngError, match="dropout"):
-        SHORT.apply(variables, *given, training=True)
+        SHORT.apply(variables, *args, training=True)
 
 
 def test_get_key_follows_pythons_seed() -> None:
@@ -306,11 +308,11 @@ def test_masked_softmax_works_in_half_precision(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "want"), [("bfloat16", "float32"), ("float32", "float32"), ("float64", "float64")]
+    ("dtype", "want"), [("bfloat16", "float32"), ("float32", "float32"), ("float64", "float64")]
 )
-def test_heads_compute_in_wider_dtype_of_weights_and_input(given: str, want: str) -> None:
+def test_heads_compute_in_wider_dtype_of_weights_and_input(dtype: str, want: str) -> None:
     with double(True):
-        X = jnp.ones((2, 3, 6), given)
+        X = jnp.ones((2, 3, 6), dtype)
         (output, weights), variables = SHORT.init_with_output(KEY, X, X, X)
     assert all(W.dtype == "float32" for W in jax.tree.leaves(variables))
     assert output.dtype == weights.dtype == want
@@ -351,17 +353,17 @@ first, second = jax.devices()
 heads, encoding = d2l.MultiHeadAttention(100, 5, 0.5), d2l.PositionalEncoding(100, 0.5)
 rotary, bias = d2l.RotaryEncoding(100), -d2l.alibi_slopes(5)[:, None, None] * jnp.ones((4, 4))
 X = jax.random.normal(jax.random.key(0), (2, 4, 100))
-given = heads.init(jax.random.key(1), X, X, X), X, jnp.array([3, 2])
+args = heads.init(jax.random.key(1), X, X, X), X, jnp.array([3, 2])
 
 
-def shown(variables, X, lens):
+def compute(variables, X, lens):
     attended = heads.apply(variables, X, X, X, lens)
     masked = heads.apply(variables, X, X, X, lens, causal=True, score_bias=bias)
-    added, turned = encoding.apply({}, X), rotary.apply({}, X)
-    return *attended, *masked, added, turned, d2l.masked_softmax(X, lens)
+    added, rotated = encoding.apply({}, X), rotary.apply({}, X)
+    return *attended, *masked, added, rotated, d2l.masked_softmax(X, lens)
 
 
-here, there = (shown(*jax.device_put(given, device)) for device in (first, second))
+here, there = (compute(*jax.device_put(args, device)) for device in (first, second))
 for a, b in zip(here, there, strict=True):
     assert (a.devices(), b.devices()) == ({first}, {second})
     assert (jax.device_put(a, second) == b).all()
@@ -371,17 +373,17 @@ print("seen:", len(there))
 
 @pytest.mark.release  # tests/shim/each/jax/test_training.py trains on a second device
 def test_layers_stay_on_second_device() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", ON_THE_SECOND_DEVICE],
         env=os.environ | TWO_CPUS,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "seen: 7" in done.stdout, done.stderr
+    assert "seen: 7" in process.stdout, process.stderr
 
 
 def test_looking_for_gpus_prints_nothing() -> None:
     program = "from d2l_compat import jax as d2l; d2l.try_gpu(), d2l.try_all_gpus(), d2l.cpu()"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert done.stdout + done.stderr == b""
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert process.stdout + process.stderr == b""

@@ -1,4 +1,4 @@
-"""What only JAX's face has of training: the state, keys for dropout, sown weights, its loader."""
+"""Tests of training that only JAX has: the state, keys for dropout, sown weights, its loader."""
 
 import math
 import os
@@ -34,7 +34,7 @@ class Rows(d2l.DataModule):
 
 
 class Linear(d2l.Classifier):
-    """Drops all it is given in training, and nothing otherwise."""
+    """A classifier that drops its whole input in training."""
 
     lr: float = 0.1
     training: bool = False
@@ -65,7 +65,7 @@ def test_batches_are_numpys_and_follow_pythons_seed() -> None:
 PROGRAM = """
 import sys
 from d2l_compat import jax as d2l
-assert "optax" not in sys.modules, "it comes when it is needed"
+assert "optax" not in sys.modules, "it is imported when it is needed"
 import jax, flax.linen as nn, numpy as np
 first, second = jax.devices()
 d2l.Trainer.devices._gpus = lambda: [second]
@@ -87,22 +87,22 @@ class Linear(d2l.Classifier):
 
 trainer = d2l.Trainer(max_epochs=2, num_gpus=1)
 trainer.fit(Linear(), Rows())
-(place,) = {device for x in jax.tree.leaves(trainer.state.params) for device in x.devices()}
-assert place == second
+(device,) = {device for x in jax.tree.leaves(trainer.state.params) for device in x.devices()}
+assert device == second
 assert not {"tensorflow", "tensorflow_datasets", "torch"} & {*sys.modules}
 print("trained")
 """
 
 
 def test_training_needs_no_other_framework_and_stays_on_device() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env=os.environ | TWO_CPUS,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout == "trained\n", done.stderr
+    assert process.stdout == "trained\n", process.stderr
 
 
 # The state
@@ -112,7 +112,7 @@ def test_dropout_is_on_in_training_only_in_every_epoch() -> None:
     model = Linear()
     trainer = d2l.Trainer(max_epochs=3)
     trainer.fit(model, Rows(X, Y, batch_size=7), key=KEY)
-    logits = X @ np.asarray(trainer.state.params["net"]["kernel"])  # never trained: all was dropped
+    logits = X @ np.asarray(trainer.state.params["net"]["kernel"])  # untrained: all was dropped
     losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(7), Y]
     drawn = {name: [y for _, y in curve] for name, curve in model.board.data.items()}
     assert drawn["train_loss"] == pytest.approx([math.log(3)] * 3)
@@ -150,7 +150,7 @@ class Normalized(d2l.Classifier):
         self.dense = nn.Dense(3)
 
     def forward(self, X: jax.Array) -> jax.Array:
-        return self.dense(self.addnorm_args(X))
+        return self.dense(self.norm(X))
 
 
 def test_batch_statistics_are_stored_in_state() -> None:
@@ -163,7 +163,7 @@ def test_batch_statistics_are_stored_in_state() -> None:
 
 
 class Descent(d2l.HyperParameters):
-    """As D2L's page on linear regression writes an optimizer: its state is a class, no object."""
+    """An optimizer as on D2L's page on linear regression, whose state is a class, not an object."""
 
     def __init__(self, lr: float) -> None:
         self.save_hyperparameters()
@@ -176,7 +176,7 @@ class Descent(d2l.HyperParameters):
 
 
 class Module(d2l.Module):
-    """Regression, with a loss that is a number alone."""
+    """Regression with a loss that is a single number."""
 
     lr: float = 0.5
 
@@ -204,7 +204,7 @@ def test_custom_module_trains_with_its_loss_and_optimizer() -> None:
 def test_points_per_epoch_can_be_set() -> None:
     model = Module()
     with pytest.raises(TypeError, match="plot_train_per_epoch"):
-        Module(plot_train_per_epoch=1)  # it is no argument, as upstream
+        Module(plot_train_per_epoch=1)  # not an argument, as in upstream
     assert (model.plot_train_per_epoch, model.plot_valid_per_epoch) == (2, 1)
     model.plot_train_per_epoch = 1
     d2l.Trainer(max_epochs=2).fit(model, Rows(X, Y, batch_size=2))
@@ -217,12 +217,12 @@ def test_points_per_epoch_can_be_set() -> None:
 def test_losses_and_hits_per_example_without_average() -> None:
     model, trainer = Linear(), d2l.Trainer(max_epochs=1)
     trainer.fit(model, Rows(X, Y), key=KEY)
-    given = trainer.state.params, (X,), Y, trainer.state
-    losses, _ = model.loss(*given, averaged=False)
-    hits = model.accuracy(*given, averaged=False)
+    args = trainer.state.params, (X,), Y, trainer.state
+    losses, _ = model.loss(*args, averaged=False)
+    hits = model.accuracy(*args, averaged=False)
     assert losses.shape == hits.shape == (7,)
-    assert model.loss(*given)[0] == pytest.approx(float(losses.mean()))
-    assert model.accuracy(*given) == pytest.approx(float(hits.mean()))
+    assert model.loss(*args)[0] == pytest.approx(float(losses.mean()))
+    assert model.accuracy(*args) == pytest.approx(float(hits.mean()))
     logits = X @ np.asarray(trainer.state.params["net"]["kernel"])
     np.testing.assert_array_equal(hits, logits.argmax(axis=1) == Y)
 
@@ -246,7 +246,7 @@ def test_summary_names_each_layer_and_its_shape(capsys: pytest.CaptureFixture[st
 
 
 class Decoder(d2l.Decoder):
-    """The simplest there is: the state is the encoder's, and the outputs are looked up."""
+    """A minimal decoder: its state is the encoder's, its outputs are looked up."""
 
     sows: bool = True
 
@@ -276,17 +276,17 @@ def translator(sows: bool = True) -> tuple[d2l.Seq2Seq, Any]:
 @pytest.mark.parametrize("save", [pytest.param(False, marks=pytest.mark.release), True])
 def test_predicts_likeliest_tokens_and_weights_on_request(save: bool) -> None:
     model, params = translator()
-    tokens, (of_decoder, of_encoder) = model.predict_step(params, BATCH, 3, save)
+    tokens, (decoder_weights, encoder_weights) = model.predict_step(params, BATCH, 3, save)
     state = model.encoder.apply({"params": params["encoder"]}, TOKENS)[1][-1]
     token = TOKENS[:, :1]
     for step in range(3):
         if save:
-            np.testing.assert_allclose(of_decoder[step], state[:, None], atol=1e-6)
+            np.testing.assert_allclose(decoder_weights[step], state[:, None], atol=1e-6)
         logits, state = model.decoder.apply({"params": params["decoder"]}, token, state)
         token = logits.argmax(axis=2)
         np.testing.assert_array_equal(tokens[:, step : step + 1], token)
-    assert len(of_decoder) == 3 * save
-    assert of_encoder == []
+    assert len(decoder_weights) == 3 * save
+    assert encoder_weights == []
 
 
 def test_requested_weights_must_be_sown() -> None:

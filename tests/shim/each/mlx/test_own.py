@@ -1,4 +1,4 @@
-"""What only MLX has: programs, laziness, parameters made at the first call, and double precision of our own."""
+"""Tests of what only MLX has: compilation, laziness, parameters made at the first call, our double precision."""
 
 import copy
 import pickle
@@ -128,12 +128,12 @@ def test_full_dropout_is_off_in_evaluation() -> None:
     layer = d2l.AddNorm(6, 1.0)
     assert not np.array_equal(layer.eval()(X, X[::-1]), layer.train()(X, X[::-1]))
     attention = d2l.DotProductAttention(1.0)
-    for given in {}, {"causal": True}, {"score_bias": mx.zeros((5, 5))}:
-        assert not np.array(attention.train()(X, X, X, **given)).any()
-        assert np.array(attention.eval()(X, X, X, **given)).all()
+    for masks in {}, {"causal": True}, {"score_bias": mx.zeros((5, 5))}:
+        assert not np.array(attention.train()(X, X, X, **masks)).any()
+        assert np.array(attention.eval()(X, X, X, **masks)).all()
 
 
-# Programs
+# Compilation
 
 
 @either_length
@@ -193,14 +193,14 @@ def test_masks_may_be_compiled_and_mapped_with_their_gradients(with_bias: bool) 
     lengths = mx.array([5, 0])
 
     def pool(x: mx.array, length: mx.array, bias: mx.array) -> mx.array:
-        given = {"score_bias": bias[None]} if with_bias else {}
-        return attention(x[None], x[None], x[None], length[None], causal=True, **given)[0]
+        masks = {"score_bias": bias[None]} if with_bias else {}
+        return attention(x[None], x[None], x[None], length[None], causal=True, **masks)[0]
 
-    def slopes(*given: mx.array) -> Any:
-        return mx.grad(lambda *x: (pool(*x) ** 2).sum(), argnums=(0, 2))(*given)
+    def slopes(*args: mx.array) -> Any:
+        return mx.grad(lambda *x: (pool(*x) ** 2).sum(), argnums=(0, 2))(*args)
 
     for function in pool, slopes:
-        want = [function(*given) for given in zip(X, lengths, bias, strict=True)]
+        want = [function(*args) for args in zip(X, lengths, bias, strict=True)]
         want = [mx.stack(parts) for parts in zip(*map(as_list, want), strict=True)]
         mapped = as_list(mx.vmap(function)(X, lengths, bias))
         compiled = as_list(mx.compile(function)(X[0], lengths[0], bias[0]))
@@ -265,12 +265,12 @@ def test_bias_dtype_is_that_of_input() -> None:
 
 
 def test_float64_softmax_is_more_precise_than_mlxs() -> None:
-    """The day the second assertion fails, MLX is mended: use its own softmax."""
+    """Compare with MLX's softmax: when the second assertion fails, it is fixed and can be used."""
     scores = RNG.normal(size=(1, 3, 40))
     want = reference.softmax(scores)
-    given = mx.array(scores, mx.float64)
-    np.testing.assert_allclose(d2l.masked_softmax(given), want, rtol=1e-13)
-    assert np.abs(np.array(mx.softmax(given, axis=-1)) - want).max() > 1e-11
+    double = mx.array(scores, mx.float64)
+    np.testing.assert_allclose(d2l.masked_softmax(double), want, rtol=1e-13)
+    assert np.abs(np.array(mx.softmax(double, axis=-1)) - want).max() > 1e-11
 
 
 def test_lazy_call_uses_its_original_arguments() -> None:
@@ -343,8 +343,8 @@ def test_to_changes_dtype_and_accepts_any_device() -> None:
 
 def test_several_last_dimensions_are_normalized_together() -> None:
     layer = d2l.AddNorm([5, 6], 0.0)
-    given = np.array(X)
-    centred = given - given.mean(axis=(1, 2), keepdims=True)
+    array = np.array(X)
+    centred = array - array.mean(axis=(1, 2), keepdims=True)
     want = centred / np.sqrt((centred**2).mean(axis=(1, 2), keepdims=True) + 1e-5)
     np.testing.assert_allclose(layer(X, mx.zeros_like(X)), want, atol=1e-5)
 

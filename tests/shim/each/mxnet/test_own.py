@@ -1,4 +1,4 @@
-"""What is true of MXNet's face alone: Gluon's ways, MXNet's arrays and its traps."""
+"""Tests of what only MXNet has: Gluon's blocks, MXNet's arrays and its traps."""
 
 from pathlib import Path
 from typing import Any
@@ -118,9 +118,9 @@ def test_hybridized_layers_compute_same(adapter: Adapter, valid_lens: Any) -> No
 def test_encoding_is_rounded_once_when_model_changes_dtype() -> None:
     model = nn.Sequential()
     model.add(d2l.PositionalEncoding(7, 0.0), d2l.RotaryEncoding(6))
-    ones = np.tile([1.0, 0.0], (1, 1000, 3))  # turned, they are the cosines and sines
-    turned = reference.rotary(ones, range(1000)).reshape(1000, 3, 2)
-    wanted = reference.positional_encoding(1000, 7)[None], turned.transpose(2, 0, 1)
+    ones = np.tile([1.0, 0.0], (1, 1000, 3))  # rotated, they are the cosines and sines
+    rotated = reference.rotary(ones, range(1000)).reshape(1000, 3, 2)
+    wanted = reference.positional_encoding(1000, 7)[None], rotated.transpose(2, 0, 1)
     for dtype in ("float16", "float64"):
         model.cast(dtype)
         for layer, want in zip(model, wanted, strict=True):
@@ -146,16 +146,16 @@ def test_mask_takes_float_lengths_and_passes_gradients() -> None:
 
 
 def gluons_twin(layer: nn.Block, X: Any) -> rnn.GRU:
-    """Gluon's own layer, with the same parameters, all of them drawn."""
-    own = rnn.GRU(4, 3)
-    own.initialize()
-    own(X, own.begin_state(X.shape[1]))
-    for mine, its in zip(
-        layer.collect_params().values(), own.collect_params().values(), strict=True
+    """Return Gluon's layer with the same random parameters."""
+    gluons = rnn.GRU(4, 3)
+    gluons.initialize()
+    gluons(X, gluons.begin_state(X.shape[1]))
+    for ours, theirs in zip(
+        layer.collect_params().values(), gluons.collect_params().values(), strict=True
     ):
-        mine.set_data(d2l.randn(*mine.shape))
-        its.set_data(mine.data())
-    return own
+        ours.set_data(d2l.randn(*ours.shape))
+        theirs.set_data(ours.data())
+    return gluons
 
 
 @pytest.mark.parametrize("dropout", [0, 0.5, 1])
@@ -166,11 +166,11 @@ def test_recurrent_layer_matches_gluons_in_evaluation(
     layer = d2l.GRU(4, 3, dropout)
     layer.initialize()
     layer(X)
-    own = gluons_twin(layer, X)
+    twin = gluons_twin(layer, X)
     if is_hybrid:
         layer.hybridize()
     state = d2l.randn(3, X.shape[1], 4)
-    want, [want_state] = own(X, [state])
+    want, [want_state] = twin(X, [state])
     got, got_state = layer(X, H=state)
     np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), atol=1e-6)
     np.testing.assert_allclose(got_state.asnumpy(), want_state.asnumpy(), atol=1e-6)
@@ -191,12 +191,12 @@ def test_recurrent_layer_can_drop_all_it_passes_on(X: Any, num_layers: int) -> N
 # Models and their training
 
 
-# It tells that Gluon will not find their parameters: there are none.
+# Gluon warns that it will not find their parameters, but there are none.
 SCRATCH = pytest.mark.filterwarnings("ignore:.* is an unregistered container with Blocks")
 
 
 class Line(d2l.Module):  # type: ignore[misc]
-    """From scratch: arrays for parameters, in a module of their own."""
+    """A model from scratch: its parameters are arrays, some in other modules."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -213,8 +213,8 @@ class Line(d2l.Module):  # type: ignore[misc]
         return ((y_hat - y) ** 2).mean()
 
 
-class Told(Line):
-    """It lists them itself, as on D2L's page on softmax regression."""
+class ListedLine(Line):
+    """A model that lists its parameters itself, as on D2L's page on softmax regression."""
 
     def collect_params(self) -> list[Any]:
         return self.get_scratch_params()
@@ -227,7 +227,7 @@ class Slope(d2l.Module):  # type: ignore[misc]
 
 
 class Points(d2l.DataModule):  # type: ignore[misc]
-    """On the line 4 x + 3."""
+    """Points on the line 4 x + 3."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -240,14 +240,14 @@ class Points(d2l.DataModule):  # type: ignore[misc]
 
 @pytest.fixture(params=[0, 1], ids=["first device", "second device"])
 def num_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """As many as this stand in for GPUs: devices with memory of their own to MXNet."""
+    """Replace this number of GPUs by CPU devices, which have separate memory in MXNet."""
     monkeypatch.setattr(devices, "num_gpus", lambda: request.param)
     monkeypatch.setattr(devices, "gpu", lambda i=0: mx.cpu(1 + i))
     return request.param
 
 
 @SCRATCH
-@pytest.mark.parametrize("Scratch", [Line, Told])
+@pytest.mark.parametrize("Scratch", [Line, ListedLine])
 def test_model_from_scratch_learns(Scratch: type[Line], num_gpus: int) -> None:
     model = Scratch()
     d2l.Trainer(max_epochs=40, num_gpus=num_gpus, gradient_clip_val=100).fit(model, Points())
@@ -305,7 +305,7 @@ def test_model_trains_on_requested_device(num_gpus: int) -> None:
 
 
 class Repeating(d2l.Decoder):  # type: ignore[misc]
-    """Looks at what it was given last, and at the encoder's last state."""
+    """A decoder of the last token and the encoder's last state."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -324,10 +324,10 @@ def test_translating_neither_drops_nor_records() -> None:
     model = d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 4, 4, 2, 0.5), Repeating())
     tokens, lens = d2l.tensor([[1, 2, 3]] * 50), d2l.tensor([3] * 50)
     with autograd.record():
-        said, _ = model.predict_step((tokens, tokens, lens, tokens), d2l.cpu(), 4)
-    assert (said == said[0]).all()
+        predicted, _ = model.predict_step((tokens, tokens, lens, tokens), d2l.cpu(), 4)
+    assert (predicted == predicted[0]).all()
     with pytest.raises(mx.MXNetError, match="not part of a computation graph"):
-        autograd.get_symbol(said)
+        autograd.get_symbol(predicted)
 
 
 def test_functions_train_and_translate_on_second_device(
@@ -340,8 +340,8 @@ def test_functions_train_and_translate_on_second_device(
     d2l.train_seq2seq(net, [(tokens, lens, tokens, lens)], 0.01, 1, vocab, other)
     assert net.collect_params().list_ctx() == [other]
     assert "tokens/sec on cpu(1)" in capsys.readouterr().out
-    said, weights = d2l.predict_seq2seq(net, "a b", vocab, vocab, 3, other)
-    assert isinstance(said, str)
+    predicted, weights = d2l.predict_seq2seq(net, "a b", vocab, vocab, 3, other)
+    assert isinstance(predicted, str)
     assert weights == []
 
 
@@ -370,7 +370,7 @@ def test_weights_of_upstreams_layers_load(upstream: Any, tmp_path: Path) -> None
 
 
 def test_layers_stay_on_second_device(heads: nn.Block) -> None:
-    # Memory of its own to MXNet, which refuses to mix it with the first's.
+    # MXNet treats its memory as separate, and refuses to mix it with the first's.
     other = mx.cpu(1)
     X, lens = mx.np.array(B[:, :, :2].repeat(4, axis=2)), mx.np.array([3, 2], dtype="int64")
     here = heads(X, X, X, lens).asnumpy()

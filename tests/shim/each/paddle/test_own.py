@@ -1,4 +1,4 @@
-"""What only Paddle has: buffers, programs, weights made at the first call, and its talk."""
+"""Tests of what only Paddle has: buffers, programs, weights made at the first call, its output."""
 
 import copy
 import pickle
@@ -38,22 +38,22 @@ class Block(nn.Layer):
 
 
 class Masked(nn.Layer):
-    """Everything that positions and masks can do."""
+    """Rotary encodings, and attention with each kind of mask."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.turns = nn.Sequential(
+        self.rotary = nn.Sequential(
             *(d2l.RotaryEncoding(6, 50, layout=layout) for layout in ("halves", "interleaved"))
         )
         self.attention = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.5)
 
     def forward(self, X: paddle.Tensor, lens: paddle.Tensor, bias: paddle.Tensor) -> paddle.Tensor:
-        turned = self.turns(X)
-        return self.attention(turned, turned, X, lens, causal=True, score_bias=bias)
+        rotated = self.rotary(X)
+        return self.attention(rotated, rotated, X, lens, causal=True, score_bias=bias)
 
 
 class Mask(nn.Layer):
-    """The functions alone, and the check of equal shapes."""
+    """Functions of masks and heads."""
 
     def forward(self, X: paddle.Tensor, lens: paddle.Tensor) -> paddle.Tensor:
         masked = d2l.sequence_mask(X, lens, -1)
@@ -63,7 +63,7 @@ class Mask(nn.Layer):
 TOKENS = paddle.to_tensor([[1, 2, 3, 0, 4], [6, 5, 4, 3, 2]])
 BIAS = RNG.normal(size=(2, 2, 5, 5)).astype("float32")
 BIAS[..., 2, :] = -np.inf
-# Each with what it is called with, and the sizes of that: B is the batch, S the steps.
+# For each layer its inputs and their sizes: B is the batch, S the steps.
 LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[Any, ...], tuple[Any, ...]]] = {
     "additive": (
         lambda: d2l.AdditiveAttention(6, 6, 8, 0.5),
@@ -156,7 +156,9 @@ def test_init_seq2seq_draws_only_weights_in_place() -> None:
     recurrent, linear, lazy = nn.GRU(3, 40, 2), nn.Linear(30, 40), d2l.PositionWiseFFN(5, 6).dense1
     embedding = nn.Embedding(3, 4)
     layers = (recurrent, linear, lazy, embedding)
-    everything = {name: p for i, layer in enumerate(layers) for name, p in named(layer, i)}
+    everything = {
+        name: p for i, layer in enumerate(layers) for name, p in named_parameters(layer, i)
+    }
     before = {name: (p.data_ptr(), p.numpy().copy()) for name, p in everything.items()}
     for layer in layers:
         layer.apply(d2l.init_seq2seq)
@@ -176,7 +178,7 @@ def test_init_seq2seq_draws_only_weights_in_place() -> None:
             )
 
 
-def named(layer: nn.Layer, number: int) -> list[tuple[str, Any]]:
+def named_parameters(layer: nn.Layer, number: int) -> list[tuple[str, Any]]:
     return [(f"{number}.{name}", parameter) for name, parameter in layer.named_parameters()]
 
 
@@ -204,7 +206,7 @@ def test_recurrent_model_moves_unlike_paddles_layer(dtype: str) -> None:
 
 
 class Table(nn.Layer):
-    """Logits looked up by the last word; with the state, as D2L 0.17's models give them."""
+    """A model that looks up logits by the last token, and returns a state like D2L 0.17's models."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -219,7 +221,7 @@ class Table(nn.Layer):
 def test_steps_of_train_seq2seq_follow_gradient(
     examples: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From the weights there are; with plain descent, since Adam's first step hides lengths."""
+    """Train with SGD, since Adam's first step hides the gradient's length."""
     monkeypatch.setattr(paddle.optimizer, "Adam", paddle.optimizer.SGD)
     vocab = d2l.Vocab(["a", "b", "c"], reserved_tokens=["<pad>", "<bos>", "<eos>"])
     rng = np.random.default_rng(0)
@@ -229,14 +231,14 @@ def test_steps_of_train_seq2seq_follow_gradient(
     batch = [paddle.to_tensor(x.astype("int32")) for x in (Y, lens, Y, lens)]
     d2l.train_seq2seq(net, [batch], 0.5, 2, vocab, d2l.cpu())
 
-    said = np.concatenate([np.full((examples, 1), vocab["<bos>"]), Y[:, :-1]], axis=1)
+    inputs = np.concatenate([np.full((examples, 1), vocab["<bos>"]), Y[:, :-1]], axis=1)
     counts = np.arange(5) < lens[:, None]
     for _ in range(2):
-        shares = np.exp(weight[said])
+        shares = np.exp(weight[inputs])
         shares /= shares.sum(axis=-1, keepdims=True)
         loss = -(np.log(np.take_along_axis(shares, Y[..., None], -1))[..., 0] * counts).sum() / 5
         gradient = np.zeros((7, 7))
-        np.add.at(gradient, said, (shares - np.eye(7)[Y]) * counts[..., None] / 5)
+        np.add.at(gradient, inputs, (shares - np.eye(7)[Y]) * counts[..., None] / 5)
         length = np.linalg.norm(gradient)
         assert (length > 1) == (examples == 60)
         weight = weight - 0.5 * gradient / max(1, length)
@@ -248,7 +250,7 @@ def test_steps_of_train_seq2seq_follow_gradient(
 
 
 def test_attention_without_keys_is_zero() -> None:
-    """Whatever fresh memory may hold; another shared test has the attention of other frameworks."""
+    """Test layers whatever fresh memory contains; a shared test covers the other frameworks."""
     none = paddle.ones([2, 0, 4])
     for layer in (d2l.DotProductAttention(0.0), d2l.AdditiveAttention(8, 0.0)):
         for valid_lens in (None, paddle.to_tensor([0, 0])):
@@ -286,9 +288,9 @@ def test_layers_can_be_copied_after_call(duplicate: Callable[[nn.Layer], nn.Laye
 
 # Programs
 
-# Paddle files the parameters of a program that is being traced under the program's address, and
-# where tracing fails they stay there: the next program at that address would get them, and crash.
-# A refusal that is kept keeps its program, whose address then is no other's.
+# While Paddle traces a program, it stores the parameters under the program's address, and if tracing
+# fails, they stay there: the next program at that address would get them, and crash. Storing the
+# exception keeps the program alive, so that its address is not reused.
 REFUSALS: list[pytest.ExceptionInfo[Exception]] = []
 
 
@@ -299,7 +301,7 @@ def test_layer_can_be_saved_as_program(sizes: list[Any], tmp_path: Path) -> None
     specs = [([*sizes, 6], "float32"), (sizes[:1], "int64")]
     paddle.jit.save(block, saved, [paddle.static.InputSpec(*spec) for spec in specs])
     assert_equal(paddle.jit.load(saved)(X, LENGTHS), want)
-    assert block.attention.attention_weights.shape == [2, 2, 5, 5]  # still the call's
+    assert block.attention.attention_weights.shape == [2, 2, 5, 5]  # still those of the call
 
 
 @pytest.mark.parametrize("are_known", [True, False], ids=["sizes known", "sizes unknown"])
@@ -353,7 +355,7 @@ def test_last_query_sees_last_key_in_program(queries: int | None, keys: int | No
 
 
 def test_bias_is_added_in_projections_dtype() -> None:
-    """Autocast changes that, but on GPUs alone: here hooks do."""
+    """Change the dtype by hooks, since autocast does so only on GPUs."""
     layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
     bias = paddle.to_tensor(BIAS)
     want = layer(X, X, X, score_bias=bias)
@@ -367,10 +369,10 @@ def test_rotation_has_second_derivatives() -> None:
     for layout in ("halves", "interleaved"):
         x = X.clone()
         x.stop_gradient = False
-        turned = d2l.RotaryEncoding(6, layout=layout)(x)
-        (slope,) = paddle.grad(turned.square().sum(), x, create_graph=True)
+        rotated = d2l.RotaryEncoding(6, layout=layout)(x)
+        (slope,) = paddle.grad(rotated.square().sum(), x, create_graph=True)
         (second,) = paddle.grad(slope.sum(), x)
-        assert_equal(second, paddle.full_like(x, 2))  # of a length, which a turn keeps
+        assert_equal(second, paddle.full_like(x, 2))  # a rotation keeps the squared norm
 
 
 @pytest.mark.parametrize(
@@ -401,14 +403,14 @@ def test_layer_without_sizes_cannot_be_saved() -> None:
 # Devices and noise
 
 
-@pytest.mark.parametrize(("count", "found"), [(0, ["cpu"]), (2, ["gpu:0", "gpu:1"])])
+@pytest.mark.parametrize(("count", "names"), [(0, ["cpu"]), (2, ["gpu:0", "gpu:1"])])
 def test_devices_match_paddles(
-    count: int, found: list[str], monkeypatch: pytest.MonkeyPatch
+    count: int, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paddle.device.cuda, "device_count", lambda: count)
     assert d2l.num_gpus() == count
-    assert d2l.try_all_gpus() == found
-    assert [d2l.try_gpu(0), d2l.try_gpu(2)] == [found[0], "cpu"]
+    assert d2l.try_all_gpus() == names
+    assert [d2l.try_gpu(0), d2l.try_gpu(2)] == [names[0], "cpu"]
     assert d2l.gpu(7) == "gpu:7"
     assert paddle.set_device(d2l.cpu()) == paddle.CPUPlace()
 
@@ -421,17 +423,17 @@ def test_importing_and_tracing_print_nothing() -> None:
         shapes = [paddle.static.InputSpec([1, 2, 3]), paddle.static.InputSpec([1], "int64")]
         paddle.jit.to_static(softmax, shapes, full_graph=True).concrete_program
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program],
         check=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    assert done.stdout == b""
+    assert process.stdout == b""
 
 
-class Reader(nn.Layer):
-    """It reads both ways."""
+class Recurrent(nn.Layer):
+    """A bidirectional classifier."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -444,7 +446,7 @@ class Reader(nn.Layer):
 
 @pytest.mark.parametrize("name", ["train_ch6", "train_ch13"])
 def test_recurrent_models_move_and_train(name: str) -> None:
-    net, batches = Reader(), [(X, paddle.to_tensor([0, 2]))]
+    net, batches = Recurrent(), [(X, paddle.to_tensor([0, 2]))]
     before = net(X).numpy()
     if name == "train_ch6":
         d2l.train_ch6(net, batches, batches, 1, 0.1, "cpu")

@@ -1,4 +1,4 @@
-"""What only PyTorch's face has: fused kernels, half precision, state dicts, copies, compilers."""
+"""Tests of what only PyTorch has: fused kernels, half precision, state dicts, copies, compilers."""
 
 import copy
 import io
@@ -25,7 +25,7 @@ def tensors(case: Case) -> tuple[Tensor | None, ...]:
 
 
 def multi_head(case: Case, num_heads: int) -> nn.Module:
-    """A layer that fits ``case``, in evaluation mode, its weights random."""
+    """Make a layer for ``case`` with random weights, in evaluation mode."""
     torch.manual_seed(0)
     layer = d2l.MultiHeadAttention(*case.sizes, num_heads * 2, num_heads, 0.5)
     return layer.to(torch.from_numpy(case.queries).dtype).eval()
@@ -72,7 +72,7 @@ def test_weights_are_computed_lazily(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_kernel_never_gets_query_without_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What it makes of one, zeros or NaN, depends on PyTorch's version and on the device.
+    # Its output for such a query, zeros or NaN, depends on PyTorch's version and the device.
     fused = Mock(wraps=nn.functional.scaled_dot_product_attention)
     monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", fused)
     d2l.DotProductAttention(dropout=0.0)(*tensors(cases.make_case(LENGTHS["per query"])))
@@ -158,7 +158,7 @@ def test_state_dict_goes_through_torch_save() -> None:
     output = layer(*tensors(case))
     torch.save(layer.state_dict(), file)
     file.seek(0)
-    other.load_state_dict(torch.load(file))  # other has not been called: its sizes come along
+    other.load_state_dict(torch.load(file))  # sets the sizes, since it has not been called
     assert torch.equal(other(*tensors(case)), output)
 
 
@@ -221,15 +221,15 @@ def test_second_derivatives_exist_with_math_kernel() -> None:
 def test_masks_match_pytorchs_layer() -> None:
     torch.manual_seed(0)
     X, bias = torch.randn(2, 6, 16), torch.randn(4, 6, 6)
-    own = nn.MultiheadAttention(16, 4, bias=False, batch_first=True)
+    pytorchs = nn.MultiheadAttention(16, 4, bias=False, batch_first=True)
     layer = d2l.MultiHeadAttention(16, 16, 16, 16, 4, 0.0)
     with torch.no_grad():
-        projections = own.in_proj_weight.chunk(3)
+        projections = pytorchs.in_proj_weight.chunk(3)
         for ours, theirs in zip((layer.W_q, layer.W_k, layer.W_v), projections, strict=True):
             ours.weight.copy_(theirs)
-        layer.W_o.weight.copy_(own.out_proj.weight)
+        layer.W_o.weight.copy_(pytorchs.out_proj.weight)
     later = torch.full((6, 6), -torch.inf).triu(1)
-    want, _ = own(X, X, X, attn_mask=(bias + later).repeat(2, 1, 1), need_weights=False)
+    want, _ = pytorchs(X, X, X, attn_mask=(bias + later).repeat(2, 1, 1), need_weights=False)
     for masks in ({"causal": True, "score_bias": bias}, {"score_bias": bias + later}):
         assert_close(layer(X, X, X, **masks), want, 1e-5)
 
@@ -240,11 +240,11 @@ def test_masks_match_pytorchs_layer() -> None:
 def test_masks_and_rotary_compile_to_one_graph() -> None:
     torch.manual_seed(0)
     layer, rotary = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0), d2l.RotaryEncoding(8)
-    compiled, turn = (
+    compiled, compiled_rotary = (
         torch.compile(each, fullgraph=True, backend="eager") for each in (layer, rotary)
     )
-    for length in (4, 6, 7):  # from the second on with a length that is not known
+    for length in (4, 6, 7):  # after the first, the length is dynamic
         X, bias = torch.randn(2, length, 8), torch.randn(2, length, length)
         for masks in ({"causal": True}, {"causal": True, "score_bias": bias}):
             assert_close(compiled(X, X, X, **masks), layer(X, X, X, **masks))
-        assert_close(turn(X, offset=3), rotary(X, offset=3))
+        assert_close(compiled_rotary(X, offset=3), rotary(X, offset=3))

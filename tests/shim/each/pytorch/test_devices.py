@@ -1,4 +1,4 @@
-"""Devices, on machines that have none, one or two NVIDIA GPUs, or Apple's."""
+"""Tests of devices on machines with no GPU, one or two by NVIDIA, or one by Apple."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from d2l_compat import torch as d2l
 from d2l_compat.torch._arrays import arrays
 
 CPU, CUDA_0, CUDA_1, APPLE = (torch.device(name) for name in ("cpu", "cuda:0", "cuda:1", "mps:0"))
-# The GPUs there are, and what gpu() says: a name, whether or not there is such a device.
+# The machine's GPUs, and the result of gpu(), which is a name even without such a device.
 MACHINES = {
     "no GPU": ([], CUDA_0),
     "one NVIDIA": ([CUDA_0], CUDA_0),
@@ -23,7 +23,7 @@ on_every_machine = pytest.mark.parametrize(
 
 @pytest.fixture
 def gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[torch.device]:
-    """Makes PyTorch believe that it runs on a machine with these GPUs."""
+    """Let PyTorch believe that the machine has these GPUs."""
     nvidia = [device for device in request.param if device.type == "cuda"]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(nvidia))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(nvidia))
@@ -58,8 +58,8 @@ def test_cpu_returns_cpu() -> None:
     assert d2l.cpu() == CPU
 
 
-# PyTorch's fake tensors have a device, as if there were one, and no values: whatever mixes two
-# devices is an error all the same.
+# PyTorch's fake tensors have a device, which need not exist, and no values. Mixing two devices is
+# still an error.
 
 
 @pytest.mark.skipif(

@@ -1,4 +1,4 @@
-"""What training has of its own in PyTorch: a label that does not count, labels for its losses, layers without sizes."""
+"""Tests of training that only PyTorch has: an ignored label, labels for its losses, layers without sizes."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def test_pytorchs_loss_takes_picture_labels(
 
 
 def test_lazy_layers_keep_pytorchs_weights() -> None:
-    """They get them at the first call, after Xavier's weights have been drawn for the others."""
+    """Train layers that get weights at the first call, after Xavier's have been drawn for the others."""
     X, y = torch.randn(10, 1, 8, 8), torch.arange(10) % 3
     batches = d2l.load_array((X, y), 5)
     net = nn.Sequential(nn.LazyConv2d(2, 3), nn.Flatten(), nn.LazyLinear(3))

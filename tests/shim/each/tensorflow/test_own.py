@@ -1,4 +1,4 @@
-"""What TensorFlow's face alone has: Keras models and their files, graphs, and a quiet start."""
+"""Tests of what only TensorFlow has: Keras models and their files, graphs, and a quiet start."""
 
 import copy
 import gc
@@ -35,13 +35,13 @@ def layer_call(kind: type, *args: Any, **kwargs: Any) -> LayerCall:
     return kind, args, kwargs
 
 
-TURNED = {"base": 500.0, "layout": "halves", "position_scale": 0.5}
+ROTARY = {"base": 500.0, "layout": "halves", "position_scale": 0.5}
 LAYERS: dict[str, LayerCall] = {
     "short": layer_call(d2l.MultiHeadAttention, 8, 2, 0.5),
     "long": layer_call(d2l.MultiHeadAttention, 5, 6, 7, 8, 2, 0.5, True),
     "dot product": layer_call(d2l.DotProductAttention, 0.25),
     "encoding": layer_call(d2l.PositionalEncoding, 7, 0.25, 20),
-    "rotary": layer_call(d2l.RotaryEncoding, 6, 20, **TURNED),
+    "rotary": layer_call(d2l.RotaryEncoding, 6, 20, **ROTARY),
     "additive": layer_call(d2l.AdditiveAttention, 8, 0.5),
     "additive, long": layer_call(d2l.AdditiveAttention, 5, 6, 8, 0.5),
     "position-wise": layer_call(d2l.PositionWiseFFN, 5, 6, 7),
@@ -55,7 +55,7 @@ TOKENS = np.array([[1, 2, 3], [6, 5, 4]], "int32")
 
 
 def model(max_len: int) -> keras.Model:
-    """Encoding and attention, for any number of sequences of any length."""
+    """Make a model of encoding and attention, for any batch size and length."""
     tokens, lengths = keras.Input((None, 8)), keras.Input((), dtype="int64")
     encoded = d2l.PositionalEncoding(8, 0.1, max_len)(tokens)
     attended = d2l.MultiHeadAttention(8, 2, 0.1)(encoded, encoded, encoded, lengths)
@@ -87,16 +87,16 @@ def test_saved_model_computes_same(tmp_path: Path) -> None:
 def test_saved_model_with_masks_computes_same(tmp_path: Path, axes: int) -> None:
     tokens, lengths = keras.Input((None, 8)), keras.Input((), dtype="int64")
     bias = keras.Input((None,) * axes)
-    turned = d2l.RotaryEncoding(8, 10)(tokens)
+    rotated = d2l.RotaryEncoding(8, 10)(tokens)
     attention = d2l.MultiHeadAttention(8, 2, 0.1)
-    attended = attention(turned, turned, tokens, lengths, causal=True, score_bias=bias)
+    attended = attention(rotated, rotated, tokens, lengths, causal=True, score_bias=bias)
     saved, file = keras.Model([tokens, lengths, bias], attended), tmp_path / "model.keras"
     saved.save(file)
-    given = [X, LENGTHS, BIAS[(0,) * (3 - axes)]]
-    np.testing.assert_array_equal(keras.models.load_model(file)(given), saved(given))
-    turned = d2l.RotaryEncoding(8, 10)(X)
-    eager = attention(turned, turned, X, LENGTHS, causal=True, score_bias=given[-1])
-    np.testing.assert_allclose(saved(given), eager, atol=1e-6)
+    inputs = [X, LENGTHS, BIAS[(0,) * (3 - axes)]]
+    np.testing.assert_array_equal(keras.models.load_model(file)(inputs), saved(inputs))
+    rotated = d2l.RotaryEncoding(8, 10)(X)
+    eager = attention(rotated, rotated, X, LENGTHS, causal=True, score_bias=inputs[-1])
+    np.testing.assert_allclose(saved(inputs), eager, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["encoder", "recurrent encoder"])
@@ -136,7 +136,7 @@ def test_heads_and_masks_work_without_static_shapes() -> None:
 
 @pytest.mark.parametrize("norm_shape", [8, [8], [2, 3], -4])
 def test_norm_shape_means_axes(norm_shape: Any) -> None:
-    """In PyTorch it means their sizes."""
+    """Test axes; in PyTorch the argument is their sizes."""
     with pytest.raises(ValueError, match=r"norm_shape: got .*; need axes of X, from -3 to 2"):
         d2l.AddNorm(norm_shape, 0.0)(X, X)
 
@@ -148,7 +148,7 @@ def test_several_axes_are_normalized_together() -> None:
 
 
 def test_recurrent_layers_state_may_be_list() -> None:
-    """So it gives it; that it takes a stack as well is in tests/shim/each/test_transformer.py."""
+    """Test a list, as the layer returns it; a shared test covers a stack."""
     layer, x = d2l.GRU(4, 2), X.swapaxes(0, 1)
     _, state = layer(x)
     assert [h.shape for h in state] == [(2, 4)] * 2
@@ -157,7 +157,7 @@ def test_recurrent_layers_state_may_be_list() -> None:
 
 
 class Dropping(d2l.Module):
-    """Drops half of everything, in training."""
+    """A module with dropout that records its training flag."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -182,7 +182,7 @@ def test_module_training_flag_is_respected() -> None:
 
 
 class Scratch(d2l.Module):
-    """As D2L writes a model from scratch: of bare variables, here with one in a part of it."""
+    """A model from scratch as D2L writes it, of bare variables, one of them in a part."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -230,8 +230,8 @@ def test_module_is_keras_model() -> None:
     assert module.evaluate(X, X, verbose=0) == 0
 
 
-class Seen(d2l.Encoder):
-    """As D2L's page writes encoders: further arguments without names."""
+class TokenEncoder(d2l.Encoder):
+    """An encoder as D2L writes it, with further unnamed arguments."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -241,7 +241,7 @@ class Seen(d2l.Encoder):
         return self.embedding(X)
 
 
-class Said(d2l.Decoder):
+class TokenDecoder(d2l.Decoder):
     def __init__(self) -> None:
         super().__init__()
         self.dense = keras.layers.Dense(7)
@@ -255,7 +255,7 @@ class Said(d2l.Decoder):
 
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_models_are_called_without_warning(tmp_path: Path) -> None:
-    models = [d2l.Seq2Seq(Seen(), Said(), 0, 0.1) for _ in range(2)]
+    models = [d2l.Seq2Seq(TokenEncoder(), TokenDecoder(), 0, 0.1) for _ in range(2)]
     outputs = [model(TOKENS, TOKENS, LENGTHS) for model in models]
     file = tmp_path / "model.weights.h5"
     models[0].save_weights(file)
@@ -285,7 +285,7 @@ def test_repeated_token_counts_once_in_gradient_norm() -> None:
 
 
 def test_compiled_step_matches_keras_step() -> None:
-    """Of parts of a gradient, too, and where a layer is frozen or another optimizer comes."""
+    """Test also sparse gradients, a frozen layer, and another optimizer."""
 
     def train(update: Any) -> list[np.ndarray]:
         start = np.arange(12, dtype="float32").reshape(6, 2) / 12
@@ -321,7 +321,7 @@ def test_custom_optimizer_steps_in_python() -> None:
                 variable.assign_sub(0.5 * gradient)
 
     weight, update, descent = tf.Variable([1.0, 2.0]), Update(), Descent()
-    steps = Update.FIRST + 2  # of which Keras's optimizer would be compiled by now
+    steps = Update.FIRST + 2  # after which Keras's optimizer would be compiled by now
     for _ in range(steps):
         update(descent, [tf.constant([1.0, -1.0])], [weight])
     assert descent.steps == steps
@@ -337,7 +337,7 @@ def test_keras_optimizer_steps_in_python_only_at_first(
     monkeypatch.setattr(descent, "apply_gradients", lambda pairs: calls.append(original(pairs)))
     for _ in range(Update.FIRST + 5):
         update(descent, [tf.constant([1.0, -1.0])], [weight])
-    assert len(calls) == Update.FIRST + 1, "the last of which is traced"
+    assert len(calls) == Update.FIRST + 1, "the last one is traced"
 
 
 def test_epochs_can_be_run_by_hand() -> None:
@@ -385,7 +385,7 @@ def test_pictures_of_other_shape_are_padded(
 
 def test_subclass_of_rnn_may_have_own_layer() -> None:
     class LSTM(d2l.RNN):
-        """As D2L's page makes it: without RNN's own beginning."""
+        """A subclass as on D2L's page, which does not call RNN's __init__."""
 
         def __init__(self) -> None:
             d2l.Module.__init__(self)
@@ -511,14 +511,14 @@ def test_offset_may_be_tensor_of_graph(make: Callable[[], keras.layers.Layer]) -
 
 @any_positions
 def test_layer_made_in_graph_works_outside(make: Callable[[], Any]) -> None:
-    made = []
+    layers = []
 
     @tf.function
     def encode(X: tf.Tensor) -> tf.Tensor:
-        made.append(make())
-        return made[0](X)
+        layers.append(make())
+        return layers[0](X)
 
-    np.testing.assert_array_equal(encode(X), made[0](X))
+    np.testing.assert_array_equal(encode(X), layers[0](X))
 
 
 @pytest.mark.parametrize("policy", ["float16", "bfloat16", "mixed_float16", "float64"])
@@ -572,7 +572,7 @@ def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-STARTED_AND_TRACED = """
+PROGRAM = """
 from d2l_compat import tensorflow as d2l
 import tensorflow as tf
 
@@ -582,10 +582,10 @@ tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfigur
 with tf.device("/CPU:1"):
     X, lens = tf.random.normal((2, 4, 100)), tf.constant([3, 2])
     heads = d2l.MultiHeadAttention(100, 5, 0.5)
-    shown = [heads(X, X, X, lens), heads.attention_weights, *(w.value for w in heads.weights)]
-    shown += [d2l.PositionalEncoding(100, 0.5)(X), d2l.masked_softmax(X, lens)]
-    shown += [d2l.RotaryEncoding(100)(X), heads(X, X, X, causal=True, score_bias=tf.zeros((4, 4)))]
-print({tensor.device[-5:] for tensor in shown}, len(shown))
+    tensors = [heads(X, X, X, lens), heads.attention_weights, *(w.value for w in heads.weights)]
+    tensors += [d2l.PositionalEncoding(100, 0.5)(X), d2l.masked_softmax(X, lens)]
+    tensors += [d2l.RotaryEncoding(100)(X), heads(X, X, X, causal=True, score_bias=tf.zeros((4, 4)))]
+print({tensor.device[-5:] for tensor in tensors}, len(tensors))
 
 X, lens = d2l.ones((2, 4, 8)), tf.constant([3, 2])
 for layer in (d2l.MultiHeadAttention(8, 2, 0.5), d2l.AdditiveAttention(8, 0.5)):
@@ -598,21 +598,21 @@ tf.function(d2l.TransformerEncoderBlock(8, 16, 2, 0.5))(X, lens)
 
 
 @pytest.fixture(scope="module")
-def started_and_traced() -> subprocess.CompletedProcess[str]:
-    return run(STARTED_AND_TRACED)
+def traced() -> subprocess.CompletedProcess[str]:
+    return run(PROGRAM)
 
 
 def test_layers_stay_on_second_device(
-    started_and_traced: subprocess.CompletedProcess[str],
+    traced: subprocess.CompletedProcess[str],
 ) -> None:
-    assert started_and_traced.stdout == "{'CPU:1'} 10\n", started_and_traced.stderr
+    assert traced.stdout == "{'CPU:1'} 10\n", traced.stderr
 
 
 def test_importing_and_tracing_print_nothing(
-    started_and_traced: subprocess.CompletedProcess[str],
+    traced: subprocess.CompletedProcess[str],
 ) -> None:
-    """AutoGraph reads the layers and their checks, and complains of Python that it does not know."""
-    assert (started_and_traced.returncode, started_and_traced.stderr) == (0, "")
+    """Test stderr, since AutoGraph warns of Python code that it cannot convert."""
+    assert (traced.returncode, traced.stderr) == (0, "")
 
 
 def test_other_keras_backend_is_refused_before_import() -> None:
@@ -644,7 +644,7 @@ def test_log_is_shown_on_failure_or_request(
 
 def test_tape_stores_no_weights_for_long_input(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, layer = tf.constant(X), d2l.DotProductAttention(0.0)
-    layer(inputs, inputs, inputs, LENGTHS)  # an old Keras tries it with symbols first
+    layer(inputs, inputs, inputs, LENGTHS)  # old versions of Keras first call it with symbols
     original = _blockwise.softmax
     formed: list[weakref.ref[tf.Tensor]] = []
 
