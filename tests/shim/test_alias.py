@@ -1,4 +1,4 @@
-"""``d2l`` means ``d2l_compat``: by import, by extension, by kernel; and back again."""
+"""Tests of the alias of ``d2l`` for ``d2l_compat``, by import, by extension and by kernel, and of its removal."""
 
 import os
 import subprocess
@@ -23,18 +23,18 @@ UPSTREAM = {
 
 
 def run(code: str, *path: Path) -> str:
-    """What a program prints, in a Python of its own; these folders come first on its path."""
+    """Return the output of a program in its own process, with these folders first on its path."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
-    """A folder with another package of this name."""
+    """Return a folder with another package of this name."""
     folder = tmp_path / "d2l"
     folder.mkdir()
     for name, text in UPSTREAM.items():
@@ -52,8 +52,8 @@ STATEMENTS = [
 
 @needs_pytorch
 def test_every_import_of_d2l_is_ours(upstream: Path):
-    """Without upstream's, and beside it."""
-    # PyTorch is imported once, the face each time.
+    """Test without upstream's package and beside it."""
+    # PyTorch is imported once, our package each time.
     code = f"""
 import sys
 import d2l_compat.alias
@@ -99,7 +99,7 @@ import d2l_compat.alias
 import d2l
 d2l_compat.alias.remove()
 try:
-    import d2l.paddle  # which upstream has not, where that is installed
+    import d2l.paddle  # which upstream lacks, if it is installed
 except ModuleNotFoundError as error:
     print(error)
 """
@@ -115,8 +115,8 @@ try:
 except ImportError as error:
     print(error)
 """
-    faces = ", ".join(framework.module for framework in PYTHON_FRAMEWORKS.values())
-    assert f"d2l.caffe: d2l_compat stands in for d2l, and has {faces}" in run(code, upstream)
+    modules = ", ".join(framework.module for framework in PYTHON_FRAMEWORKS.values())
+    assert f"d2l.caffe: d2l_compat stands in for d2l, and has {modules}" in run(code, upstream)
 
 
 def test_other_imports_are_unchanged():
@@ -132,7 +132,7 @@ except ModuleNotFoundError as error:
 
 @pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed")
 def test_mxnet_may_be_imported_first():
-    """As D2L's pages on DCGAN and on information theory do."""
+    """Test what D2L's pages on DCGAN and on information theory do."""
     code = """
 import d2l_compat.alias, numpy, sys
 from mxnet import gluon, np, npx
@@ -162,9 +162,9 @@ def outputs(cells: list[str], manager: KernelManager, folder: Path) -> list[str]
 
 
 def test_extension_enables_and_disables_alias(upstream: Path):
-    again = ["import d2l; print(d2l.__version__)"]
-    shown = outputs([*CELLS, *again], KernelManager(kernel_name="python3"), upstream)
-    assert shown == ["", "False\n", "", "1.0.3\n"]
+    cells = [*CELLS, "import d2l; print(d2l.__version__)"]
+    printed = outputs(cells, KernelManager(kernel_name="python3"), upstream)
+    assert printed == ["", "False\n", "", "1.0.3\n"]
 
 
 @needs_pytorch

@@ -1,4 +1,4 @@
-"""What all faces share: text, training helpers and growing curves, against values worked out by hand."""
+"""Tests of what all frameworks share: text, training helpers and boards, against values computed by hand."""
 
 import math
 import time
@@ -11,7 +11,7 @@ import pytest
 
 from d2l_compat import common as d2l
 from d2l_compat._shared.data.translation import preprocess
-from tests.shim.each.rules import is_said
+from tests.shim.each.rules import matches_message
 
 
 @pytest.fixture(autouse=True)
@@ -73,16 +73,16 @@ def test_another_version_is_refused(version: str, monkeypatch: pytest.MonkeyPatc
     [
         ("a b c d", "a b c d", 4, 1),
         ("a b", "a b c d", 2, math.exp(-1)),  # too short
-        # 3 of 4 tokens are there, 1 of 3 pairs.
+        # 3 of 4 tokens match, and 1 of 3 pairs.
         ("a b x c", "a b c", 2, 0.75**0.5 * (1 / 3) ** 0.25),
-        # 4 of 5 tokens, 2 of 4 pairs, 1 of 3 triples.
+        # 4 of 5 tokens match, 2 of 4 pairs, 1 of 3 triples.
         (
             "a b c x d",
             "a b c d e",
             3,
             (4 / 5) ** (1 / 2) * (2 / 4) ** (1 / 4) * (1 / 3) ** (1 / 8),
         ),
-        # And 1 of 2 quadruples, the label being longer.
+        # Also 1 of 2 quadruples, and the label is longer.
         (
             "a b c d x",
             "a b c d e f",
@@ -93,7 +93,7 @@ def test_another_version_is_refused(version: str, monkeypatch: pytest.MonkeyPatc
             * (2 / 3) ** (1 / 8)
             * (1 / 2) ** (1 / 16),
         ),
-        ("a a a", "a b c", 1, (1 / 3) ** 0.5),  # only as often as in the label
+        ("a a a", "a b c", 1, (1 / 3) ** 0.5),  # counted as often as in the label
         ("x", "a", 1, 0),
         ("", "a", 2, 0),
         ("a", "a", 4, 1),  # there are no pairs
@@ -104,9 +104,9 @@ def test_bleu_matches_formula(pred: str, label: str, k: int, score: float):
 
 
 def test_preprocessing_separates_signs_and_unifies_blanks():
-    said = "Well, go on!\tD'accord\u202f! O\u00f9\xa0? Va. 3.5? No,no"
+    text = "Well, go on!\tD'accord\u202f! O\u00f9\xa0? Va. 3.5? No,no"
     expected = "well , go on !\td'accord ! o\u00f9 ? va . 3 .5 ? no ,no"
-    assert preprocess(said) == expected
+    assert preprocess(text) == expected
 
 
 # Training helpers
@@ -162,7 +162,7 @@ def test_accumulator_keeps_sums():
     assert sums.data == [0, 0]
 
 
-# Curves that grow
+# Boards
 
 
 def curves(axes: Any) -> list[list[tuple[float, float]]]:
@@ -262,11 +262,11 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
 # fmt: on
 
 
-@pytest.mark.parametrize(("words", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
-def test_bad_input_raises_clear_errors(words: str, call: Callable[[], Any]):
+@pytest.mark.parametrize(("message", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
+def test_bad_input_raises_clear_errors(message: str, call: Callable[[], Any]):
     with pytest.raises((TypeError, ValueError, IndexError)) as caught:
         call()
-    assert is_said(words, f"{caught.type.__name__}: {caught.value}")
+    assert matches_message(message, f"{caught.type.__name__}: {caught.value}")
 
 
 # A competition's pictures
@@ -285,14 +285,14 @@ def test_reorganized_pictures_have_folder_per_label(tmp_path):
     assert d2l.read_csv_labels(tmp_path / "labels.csv") == labels
     assert d2l.reorg_train_valid(tmp_path, labels, 0.5) == 2  # half of the cats
     assert d2l.reorg_test(str(tmp_path)) is None
-    made = tmp_path / "train_valid_test"
-    found = {
-        folder.relative_to(made).as_posix(): sorted(
+    output = tmp_path / "train_valid_test"
+    numbers = {
+        folder.relative_to(output).as_posix(): sorted(
             int(file.read_text()) for file in folder.iterdir()
         )
-        for folder in made.glob("*/*")
+        for folder in output.glob("*/*")
     }
-    assert found == {
+    assert numbers == {
         "train_valid/cat": [0, 1, 2, 3],
         "train_valid/dog": [4, 5, 6, 7, 8, 9],
         "valid/cat": [0, 1],

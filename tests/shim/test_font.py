@@ -1,4 +1,4 @@
-"""The font that Chinese words in figures are drawn with."""
+"""Tests of the font for Chinese words in figures."""
 
 import re
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def test_font_has_only_characters_that_cells_use() -> None:
 
 
 @pytest.mark.release
-@pytest.mark.skipif(not font.is_installed(), reason="the font it is a part of is not installed")
+@pytest.mark.skipif(not font.is_installed(), reason="the font that it is a subset of is missing")
 def test_font_is_reproducible(tmp_path) -> None:
     for name in "ab":
         font.make_font(tmp_path / name)

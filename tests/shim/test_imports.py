@@ -1,4 +1,4 @@
-"""What importing costs, and what it says where a framework does not work."""
+"""Tests of what importing loads, and of its errors if a framework does not work."""
 
 import json
 import subprocess
@@ -27,8 +27,8 @@ NEEDED = f"torch {TORCH.minimum} or newer is needed"
 
 def test_package_imports_neither_framework_nor_numpy() -> None:
     program = "import d2l_compat, json, sys; print(json.dumps(list(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    loaded = set(json.loads(done.stdout))
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    loaded = set(json.loads(process.stdout))
     assert "d2l_compat" in loaded
     assert not loaded & (FRAMEWORK_MODULES | PLOT_MODULES | {"numpy"})
 
@@ -47,9 +47,9 @@ for module in walk_packages(_shared.__path__, "d2l_compat._shared."):
 
 
 def test_shared_code_imports_nothing_windows_lacks() -> None:
-    """Each module, those included that are imported on first use."""
-    done = subprocess.run([sys.executable, "-c", WITHOUT_POSIX], capture_output=True, check=True)
-    assert b"d2l_compat._shared.data.files" in done.stdout.split()
+    """Test every module, also those that are imported on first use."""
+    process = subprocess.run([sys.executable, "-c", WITHOUT_POSIX], capture_output=True, check=True)
+    assert b"d2l_compat._shared.data.files" in process.stdout.split()
 
 
 # Missing, too old, broken
@@ -57,7 +57,7 @@ def test_shared_code_imports_nothing_windows_lacks() -> None:
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None, Any], None]:
-    """Simulates a version of PyTorch, or none, and what importing it gives or raises."""
+    """Return a function that simulates a version of PyTorch, or none, and the outcome of importing it."""
 
     def simulate(version: str | None, outcome: Any) -> None:
         def find_version(distribution: str) -> str:
@@ -141,7 +141,7 @@ def test_renamed_distribution_reports_its_version(install: Callable[..., None]) 
 
 @pytest.mark.parametrize("name", PYTHON_FRAMEWORKS)
 def test_missing_package_error_names_install_command(name: str) -> None:
-    """In an interpreter that finds none of the frameworks."""
+    """Test an interpreter that finds none of the frameworks."""
     first = PYTHON_FRAMEWORKS[name].packages[0]
     module = "torch" if name == "pytorch" else name
     program = f"""
@@ -162,20 +162,20 @@ importlib.metadata.version = no_version
 sys.meta_path.insert(0, Nothing())
 from d2l_compat import {module}
 """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    said = done.stderr.strip().splitlines()[-1]
-    assert said.startswith(f"ImportError: {first.distribution} {first.minimum} or newer is needed")
-    assert "it is not installed" in said
-    assert said.endswith(f"Install it: {first.install}")
-    assert "During handling" not in done.stderr
+    error = process.stderr.strip().splitlines()[-1]
+    assert error.startswith(f"ImportError: {first.distribution} {first.minimum} or newer is needed")
+    assert "it is not installed" in error
+    assert error.endswith(f"Install it: {first.install}")
+    assert "During handling" not in process.stderr
 
 
 def test_messages_and_extras_name_same_versions() -> None:
     pyproject = Path(__file__).parents[2] / "pyproject.toml"
     extras = tomllib.loads(pyproject.read_text())["project"]["optional-dependencies"]
-    assert set(extras) - {"djl"} == set(PYTHON_FRAMEWORKS)  # DJL is no Python package
+    assert set(extras) - {"djl"} == set(PYTHON_FRAMEWORKS)  # DJL is not a Python package
     for name, framework in PYTHON_FRAMEWORKS.items():
         bounds = {r.name: str(r.specifier) for r in map(Requirement, extras[name])}
         for package in framework.packages:

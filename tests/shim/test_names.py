@@ -1,4 +1,4 @@
-"""The site's table of names, read from the code, has what the faces export: the names pinned in their tests."""
+"""Tests of the site's table of names, which is read from the code, against the exports.txt of each framework."""
 
 from pathlib import Path
 

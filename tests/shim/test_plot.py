@@ -1,4 +1,4 @@
-"""Line plots and heat maps: what is drawn, and the text that stands for it."""
+"""Tests of line plots, heat maps and their text alternatives."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from d2l_compat._shared.description import describe
 from d2l_compat._shared.fonts import FAMILY, others
 from d2l_compat._shared.plot import as_png, as_svg, plot, set_figsize, show_heatmaps
 from d2l_compat._shared.plt import plt as readers
-from tests.shim.each.rules import is_said
+from tests.shim.each.rules import matches_message
 from tools.compare.drawing import is_heat_map, read_heat_map
 from tools.compare.pictures import render
 
@@ -33,7 +33,7 @@ def fresh_figures() -> Iterator[None]:
 
 
 def drawn() -> list[tuple[list[float], list[float]]]:
-    """The coordinates of each curve in the current axes."""
+    """Return the coordinates of each curve in the current axes."""
     return [(list(line.get_xdata()), list(line.get_ydata())) for line in plt.gca().get_lines()]
 
 
@@ -84,7 +84,7 @@ def test_first_five_curves_differ_in_colour_and_style() -> None:
     plot(X, [X] * 7)
     lines = plt.gca().get_lines()
     colors = [line.get_color() for line in lines]
-    dashes = [str(line._dash_pattern) for line in lines]  # the style's name does not tell all
+    dashes = [str(line._dash_pattern) for line in lines]  # more precise than the style's name
     assert colors[:5] == ["#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00"]
     assert len(set(colors[:5])) == len(set(dashes[:5])) == 5
     assert (colors[5:], dashes[5:]) == (colors[:2], dashes[:2])
@@ -241,9 +241,9 @@ def test_plt_is_pyplot_with_old_stem_argument() -> None:
 
 def test_curves_are_described_by_their_names() -> None:
     plot([[], [1, 2], [1, 2]], [[], [3, 4], [5, 6]], legend=["a", "b"])
-    told = describe(plt.gcf())
-    assert "a: no points. b: 2 points from (1, 3.00)" in told
-    assert told.endswith("Curve: 2 points from (1, 5.00) to (2, 6.00), values from 5.00 to 6.00.")
+    text = describe(plt.gcf())
+    assert "a: no points. b: 2 points from (1, 3.00)" in text
+    assert text.endswith("Curve: 2 points from (1, 5.00) to (2, 6.00), values from 5.00 to 6.00.")
 
 
 def test_gaps_are_left_out_of_curves_extent() -> None:
@@ -261,7 +261,7 @@ def test_empty_figure_is_described() -> None:
     assert describe(plt.figure()) == "Empty figure."
 
 
-# What Jupyter shows
+# SVG and PNG
 
 
 def draw_lines() -> None:
@@ -288,12 +288,12 @@ def test_svg_has_description(draw: Any) -> None:
 
 @pytest.mark.parametrize("draw", DRAWINGS)
 def test_same_figure_gives_same_bytes(draw: Any) -> None:
-    made = set()
+    svgs = set()
     for _ in range(2):
         draw()
-        made.add(as_svg(plt.gcf()))
+        svgs.add(as_svg(plt.gcf()))
         plt.close("all")
-    assert len(made) == 1
+    assert len(svgs) == 1
 
 
 def test_svg_has_no_date_or_version() -> None:
@@ -304,18 +304,17 @@ def test_svg_has_no_date_or_version() -> None:
 @pytest.mark.parametrize("draw", DRAWINGS)
 def test_svg_and_png_show_same_picture(draw: Any) -> None:
     draw()
-    png, about = as_png(plt.gcf())
-    drawn = np.asarray(Image.open(BytesIO(png)).convert("L"), float)
-    rendered = render(as_svg(plt.gcf())).mean(axis=-1)
-    assert about == {"width": drawn.shape[1] // 2, "alt": describe(plt.gcf())}
-    assert np.abs(np.subtract(drawn.shape, rendered.shape)).max() <= 2
-    # Two renderers, whose lines may lie half a pixel apart: so in blocks.
-    there, here = (blocks(each) for each in (drawn, rendered))
-    assert np.abs(there - here).max() < 25
+    png, metadata = as_png(plt.gcf())
+    pixels = np.asarray(Image.open(BytesIO(png)).convert("L"), float)
+    svg_pixels = render(as_svg(plt.gcf())).mean(axis=-1)
+    assert metadata == {"width": pixels.shape[1] // 2, "alt": describe(plt.gcf())}
+    assert np.abs(np.subtract(pixels.shape, svg_pixels.shape)).max() <= 2
+    # Lines of the two renderers may differ by half a pixel, so blocks are compared.
+    assert np.abs(block_means(pixels) - block_means(svg_pixels)).max() < 25
 
 
-def blocks(pixels: np.ndarray, side: int = 20) -> np.ndarray:
-    """Of so many pixels a side, each in the mean."""
+def block_means(pixels: np.ndarray, side: int = 20) -> np.ndarray:
+    """Return the means of square blocks of pixels."""
     height, width = (length // side for length in pixels.shape)
     return pixels[: height * side, : width * side].reshape(height, side, width, side).mean((1, 3))
 
@@ -334,11 +333,7 @@ def test_heat_map_cells_are_coloured_squares() -> None:
 def test_colour_bar_has_colours_of_map() -> None:
     show_heatmaps(np.eye(3)[None, None], "Keys", "Queries", cmap="viridis")
     svg = as_svg(plt.gcf())
-    bar = next(
-        each
-        for each in ElementTree.fromstring(svg).findall(".//{*}rect")
-        if each.get("id") == "bar"
-    )
+    (bar,) = ElementTree.fromstring(svg).findall(".//{*}rect[@id='bar']")
     left, top, width, height = (
         2 * float(bar.get(side)) * 4 / 3 for side in ("x", "y", "width", "height")
     )
@@ -354,19 +349,19 @@ def test_jupyter_shows_svg_png_and_description(
 
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     shell = InteractiveShell.instance()
-    shell.kernel = object()  # what tells Jupyter's shell from a terminal's
+    shell.kernel = object()  # distinguishes Jupyter's shell from a terminal's
     try:
         draw_lines()
-        shown, about = shell.display_formatter.format(plt.gcf())
+        data, metadata = shell.display_formatter.format(plt.gcf())
     finally:
         InteractiveShell.clear_instance()
-    png, said = as_png(plt.gcf())
-    assert shown == {
+    png, png_metadata = as_png(plt.gcf())
+    assert data == {
         "image/svg+xml": as_svg(plt.gcf()),
         "image/png": png,
         "text/plain": describe(plt.gcf()),
     }
-    assert about == {"image/png": said}
+    assert metadata == {"image/png": png_metadata}
 
 
 @pytest.mark.parametrize(
@@ -383,7 +378,7 @@ def test_chinese_labels_get_chinese_font(
 ) -> None:
     monkeypatch.setattr(font_manager.fontManager, "get_font_names", lambda: installed)
     others.cache_clear()
-    # Whichever font it is drawn with here: only the choice is looked at.
+    # Nothing is drawn: only the choice of the font is tested.
     monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
     plot(X, Y, xlabel="位置", ylabel="value", legend=["餘弦 cos", "sin"])
     as_svg(plt.gcf())
@@ -445,8 +440,8 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
 # fmt: on
 
 
-@pytest.mark.parametrize(("words", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
-def test_bad_calls_raise_clear_errors(words: str, call: Callable[[], Any]) -> None:
+@pytest.mark.parametrize(("message", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
+def test_bad_calls_raise_clear_errors(message: str, call: Callable[[], Any]) -> None:
     with pytest.raises((TypeError, ValueError)) as caught:
         call()
-    assert is_said(words, f"{caught.type.__name__}: {caught.value}")
+    assert matches_message(message, f"{caught.type.__name__}: {caught.value}")

@@ -1,4 +1,4 @@
-"""D2L's frozen lake and the maps of what is learned on it, against what was worked out by hand and what gym 0.21 gave."""
+"""Tests of D2L's frozen lake and the maps of values learned on it, against values by hand and from gym 0.21."""
 
 import copy
 import random
@@ -26,7 +26,7 @@ from d2l_compat._shared.reinforcement import GYMNASIUM
 LAKE = np.array([[*"SFFF"], [*"FHFH"], [*"FFFH"], [*"HFFG"]])
 LEFT, DOWN, RIGHT, UP = range(4)
 MOVES = {LEFT: (0, -1), DOWN: (1, 0), RIGHT: (0, 1), UP: (-1, 0)}  # rows are counted downwards
-# How many steps it is to the goal: by hand, 0 where there is no way.
+# The number of steps to the goal, counted by hand; 0 where there is none.
 DISTANCES = np.array([[6, 5, 4, 5], [5, 0, 3, 0], [4, 3, 2, 0], [0, 2, 1, 0]])
 
 
@@ -39,7 +39,7 @@ def info() -> dict[str, Any]:
 
 
 def outcome(state: int, action: int) -> tuple[float, int, float, bool]:
-    """Probability, next state, reward, whether it is the end: by the rules."""
+    """Return probability, next state, reward and whether the episode ends, by the rules."""
     place = divmod(state, 4)
     if LAKE[place] in ("G", "H"):
         return 1.0, state, 0, True
@@ -50,7 +50,7 @@ def outcome(state: int, action: int) -> tuple[float, int, float, bool]:
 
 def test_lake_follows_its_rules(info: dict[str, Any]):
     assert info["desc"].astype(str).tolist() == LAKE.tolist()
-    assert info["desc"].dtype.kind == "S"  # which D2L's readers decode
+    assert info["desc"].dtype.kind == "S"  # D2L's code decodes it
     assert (info["num_states"], info["num_actions"]) == (16, 4)
     places = [info[f"{what}_idx"] for what in ("trans_prob", "nextstate", "reward", "done")]
     assert places == [0, 1, 2, 3]
@@ -76,20 +76,20 @@ def test_value_iteration_finds_shortest_path(info: dict[str, Any]):
     np.testing.assert_allclose(V.reshape(4, 4), want, atol=1e-12)
 
 
-# The environment, as gym's answered
+# The environment, which behaves as gym's
 
 
 def test_walk_to_goal(info: dict[str, Any]):
     env = info["env"]
     for _ in range(2):  # and once more from the start
         assert env.reset() == 0
-        walked = [env.step(action) for action in (DOWN, DOWN, RIGHT, DOWN, RIGHT, RIGHT)]
-        assert [each[:3] for each in walked] == [
+        steps = [env.step(action) for action in (DOWN, DOWN, RIGHT, DOWN, RIGHT, RIGHT)]
+        assert [step[:3] for step in steps] == [
             *((state, 0.0, False) for state in (4, 8, 9, 13, 14)),
             (15, 1.0, True),
         ]
-        assert [each[3] for each in walked] == [{"prob": 1.0}] * 6
-        assert [type(part) for part in walked[-1]] == [int, float, bool, dict]
+        assert [step[3] for step in steps] == [{"prob": 1.0}] * 6
+        assert [type(part) for part in steps[-1]] == [int, float, bool, dict]
 
 
 def test_hole_ends_episode_without_reward(info: dict[str, Any]):
@@ -102,10 +102,10 @@ def test_hole_ends_episode_without_reward(info: dict[str, Any]):
 def test_episode_ends_after_hundred_steps(info: dict[str, Any]):
     env = info["env"]
     env.reset()
-    walked = [env.step(UP) for _ in range(100)]
-    assert [done for _, _, done, _ in walked] == [False] * 99 + [True]
-    assert "TimeLimit.truncated" not in walked[98][3]
-    assert walked[99][3]["TimeLimit.truncated"] is True
+    steps = [env.step(UP) for _ in range(100)]
+    assert [done for _, _, done, _ in steps] == [False] * 99 + [True]
+    assert "TimeLimit.truncated" not in steps[98][3]
+    assert steps[99][3]["TimeLimit.truncated"] is True
 
 
 def test_goal_at_last_step_counts(info: dict[str, Any]):
@@ -144,9 +144,9 @@ def test_copies_are_independent(info: dict[str, Any]):
     assert other.action_space.sample() == env.action_space.sample()
 
 
-# Chance
+# Seeds
 
-# What gym 0.21 drew from these seeds.
+# The actions that gym 0.21 drew with these seeds.
 DRAWN = {
     0: [0, 2, 2, 3, 1, 3, 0, 3, 2, 2, 1, 1, 1, 3, 3, 2, 1, 0, 1, 2],
     7: [0, 3, 0, 3, 3, 0, 0, 3, 0, 0, 2, 0, 3, 1, 0, 2, 3, 1, 2, 1],
@@ -182,7 +182,7 @@ def test_seed_applies_to_next_reset(info: dict[str, Any]):
 
 
 def test_q_learning_matches_results_on_gym(info: dict[str, Any]):
-    """D2L's page, whose text says that it takes about 250 episodes."""
+    """Test D2L's page, which says that about 250 episodes are needed."""
     random.seed(0)
     env, Q = info["env"], np.zeros((16, 4))
     for _ in range(255):
@@ -207,14 +207,14 @@ def test_q_learning_matches_results_on_gym(info: dict[str, Any]):
 
 
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "message"),
     [
         (None, 'it is not installed. Install it: pip install "gymnasium>='),
         ("0.28.1", '0.28.1 is installed. Upgrade it: pip install "gymnasium>='),
     ],
 )
 def test_missing_gymnasium_error_names_install_command(
-    monkeypatch: pytest.MonkeyPatch, version: str | None, said: str
+    monkeypatch: pytest.MonkeyPatch, version: str | None, message: str
 ):
     def find_version(name: str) -> str:
         if version is None:
@@ -226,7 +226,7 @@ def test_missing_gymnasium_error_names_install_command(
     with pytest.raises(ImportError) as caught:
         d2l.make_env("FrozenLake-v1")
     assert str(caught.value).startswith(f"gymnasium {GYMNASIUM.minimum} or newer is needed, and ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_gymnasium_is_imported_when_lake_is_made():
@@ -239,8 +239,8 @@ def test_gymnasium_is_imported_when_lake_is_made():
 
 def test_gymnasium_version_matches_pyproject():
     pyproject = Path(__file__).parents[2] / "pyproject.toml"
-    asked = tomllib.loads(pyproject.read_text())["dependency-groups"]["dev"]
-    (bound,) = (Requirement(each) for each in asked if each.startswith("gymnasium"))
+    lines = tomllib.loads(pyproject.read_text())["dependency-groups"]["dev"]
+    (bound,) = (Requirement(line) for line in lines if line.startswith("gymnasium"))
     assert str(bound.specifier) == f">={GYMNASIUM.minimum}"
 
 
@@ -249,10 +249,10 @@ def test_gymnasium_version_matches_pyproject():
 
 @pytest.fixture(autouse=True)
 def shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """How often figures were shown; none are left."""
-    times: list[bool] = []
-    monkeypatch.setattr(plt, "show", lambda: times.append(True))
-    yield times
+    """Record calls of ``plt.show``, and close figures afterwards."""
+    calls: list[bool] = []
+    monkeypatch.setattr(plt, "show", lambda: calls.append(True))
+    yield calls
     plt.close("all")
 
 
@@ -265,12 +265,12 @@ def panels() -> list[Any]:
 
 
 def arrows(axes: Any) -> dict[tuple[int, int], tuple[float, float]]:
-    """Of each cell (row, column) that has one: its direction on the screen, (right, down)."""
-    (found,) = (each for each in axes.collections if hasattr(each, "U"))
-    assert (found.angles, axes.yaxis_inverted(), axes.xaxis_inverted()) == ("xy", True, False)
-    places = np.round(found.get_offsets()).astype(int)
-    directions = zip(np.sign(found.U), np.sign(found.V), strict=True)
-    return {(y, x): way for (x, y), way in zip(places.tolist(), directions, strict=True)}
+    """Return the direction (right, down) of each arrow on the screen by its cell (row, column)."""
+    (quiver,) = (each for each in axes.collections if hasattr(each, "U"))
+    assert (quiver.angles, axes.yaxis_inverted(), axes.xaxis_inverted()) == ("xy", True, False)
+    cells = np.round(quiver.get_offsets()).astype(int).tolist()
+    directions = zip(np.sign(quiver.U), np.sign(quiver.V), strict=True)
+    return {(y, x): direction for (x, y), direction in zip(cells, directions, strict=True)}
 
 
 def test_value_maps_share_scale(shown: list[bool]):
@@ -296,7 +296,7 @@ def test_arrows_show_policy():
 
 
 def contrast(color: Any, other: Any) -> float:
-    """As WCAG 2 says."""
+    """Return the contrast ratio of WCAG 2."""
     lights = []
     for rgb in map(np.array, (color, other)):
         linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
@@ -316,8 +316,8 @@ def test_letters_are_legible_on_cells():
             background = axes.images[0].to_rgba(axes.images[0].get_array())[y, x, :3]
             assert contrast(colors[y, x], background) > 4.4
         assert letters.tolist() == LAKE.tolist()
-        (found,) = (each for each in axes.collections if hasattr(each, "U"))
-        assert [tuple(rgba[:3]) for rgba in found.get_facecolor()] == [
+        (quiver,) = (each for each in axes.collections if hasattr(each, "U"))
+        assert [tuple(rgba[:3]) for rgba in quiver.get_facecolor()] == [
             colors[place] for place in arrows(axes)
         ]
 
@@ -361,8 +361,8 @@ def test_nan_values_are_blank():
     values[0, 0] = -np.inf
     d2l.show_value_function_progress(LAKE, values, np.zeros((1, 16)))
     (axes,) = panels()
-    of_letters = {text.get_text(): text.get_color() for text in axes.texts}
-    assert of_letters == {"S": "k", "F": "w", "G": "w", "H": "k"}
+    letter_colors = {text.get_text(): text.get_color() for text in axes.texts}
+    assert letter_colors == {"S": "k", "F": "w", "G": "w", "H": "k"}
 
 
 def test_maps_are_described_and_drawn_as_vectors():
@@ -378,11 +378,11 @@ def test_maps_are_described_and_drawn_as_vectors():
 
 
 def test_arrows_are_described_by_direction():
-    _, (screen, turned) = plt.subplots(1, 2)
-    ways = np.array([-1, 0, 0.1, 0]), np.array([0, -2, 2, 1])
-    screen.quiver(*ways)
-    turned.quiver(*ways, angles="xy")
-    turned.invert_yaxis()
+    _, (screen, inverted) = plt.subplots(1, 2)
+    directions = np.array([-1, 0, 0.1, 0]), np.array([0, -2, 2, 1])
+    screen.quiver(*directions)
+    inverted.quiver(*directions, angles="xy")
+    inverted.invert_yaxis()
     screen.set_title("箭")
     assert describe(plt.gcf()) == (
         "箭頭：向左 1 個，向下 1 個，向右 0 個，向上 2 個。箭頭：向左 1 個，向下 2 個，向右 0 個，向上 1 個。"
@@ -439,8 +439,8 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
 # fmt: on
 
 
-@pytest.mark.parametrize(("words", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
-def test_bad_calls_raise_clear_errors(words: str, call: Callable[[], Any]):
+@pytest.mark.parametrize(("message", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
+def test_bad_calls_raise_clear_errors(message: str, call: Callable[[], Any]):
     with pytest.raises((TypeError, ValueError)) as caught:
         call()
-    assert f"{caught.type.__name__}: {caught.value}" == words
+    assert f"{caught.type.__name__}: {caught.value}" == message

@@ -1,11 +1,11 @@
-"""What every framework is asked: the same numbers, drawn once, in either dtype.
+"""The inputs for every framework: random numbers, the same in both dtypes.
 
-A case is of a kind, which says what a program does with it (tests/shim/each/answers.py, and Answers.java), and holds arrays.
+A case has arrays, and a kind, which determines what a program computes (tests/shim/each/answers.py, and Answers.java).
 ``attention`` is multi-head attention: queries, keys, values, their projections ``W_q`` to ``b_o``, num_heads, the
-direction in which gradients are taken, and perhaps valid_lens, causal and score_bias. ``alibi`` is that with a bias
-which the framework makes of its own slopes and the distances, shape (queries, keys). ``relative`` is dot-product
-attention with a bias which it makes of the queries and a table of vectors, one for each distance from -far to far,
-shape (2 far + 1, d). ``rotary`` turns X from an offset on, in one layout or the other. ``encoding`` adds P to X.
+direction of the gradients, and perhaps valid_lens, causal and score_bias. ``alibi`` adds a bias of the framework's
+slopes and the distances, shape (queries, keys). ``relative`` is dot-product attention with a bias of the queries and
+a table of vectors, one for each distance from -far to far, shape (2 far + 1, d). ``rotary`` rotates X from an offset
+on, in either layout. ``encoding`` adds P to X.
 """
 
 from dataclasses import dataclass
