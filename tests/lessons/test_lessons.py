@@ -1,4 +1,4 @@
-"""The chapter: which lessons there are, in what order, and in which editions."""
+"""Tests of the chapter: its lessons, their order, languages and frameworks."""
 
 import pickle
 import re
@@ -24,7 +24,7 @@ from tools.weave.prose import find_original, read_title
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project of two lessons; the second is in one language and one framework alone."""
+    """Make a project of two lessons; the second has only one language and one framework."""
     write(tmp_path, "zebra", ["en", "zh-TW"], ["djl.java", "jax.py", "pytorch.py"])
     write(tmp_path, "ant", ["zh-TW"], ["jax.py"])
     write_chapter(tmp_path, "zebra", "ant")
@@ -75,8 +75,8 @@ def test_page_without_file_is_skipped_and_reported(root: Path, capsys):
     ]
     (root / "lessons" / "zebra" / "text.zh-TW.md").unlink()
     main(["--root", str(root), "--framework", "pytorch"])
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == "There is no notebook of zebra in zh-TW; of ant in en, pytorch."
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "There is no notebook of zebra in zh-TW; of ant in en, pytorch."
 
 
 def test_unlisted_lesson_folder_is_error(root: Path):
@@ -89,7 +89,7 @@ def test_unlisted_lesson_folder_is_error(root: Path):
 
 
 @pytest.mark.parametrize(
-    ("chapter", "said"),
+    ("chapter", "message"),
     [
         ('lessons = [\n"zebra",\n"gnu",\n"ant"]', "3: no lesson 'gnu': there is no such folder"),
         ('lessons = [\n"zebra",\n"ant",\n"ant"]', "3: lesson 'ant' is listed twice"),
@@ -98,9 +98,9 @@ def test_unlisted_lesson_folder_is_error(root: Path):
         ("lessons = [1]", ' need lessons = ["FOLDER", ...]'),
     ],
 )
-def test_error_in_chapter_file_is_reported(root: Path, chapter: str, said: str):
+def test_error_in_chapter_file_is_reported(root: Path, chapter: str, message: str):
     (root / "lessons" / "chapter.toml").write_text(chapter)
-    assert fault(root).startswith(f"lessons/chapter.toml:{said}")
+    assert fault(root).startswith(f"lessons/chapter.toml:{message}")
 
 
 def test_chapter_file_may_have_byte_order_mark(root: Path):
@@ -144,8 +144,8 @@ def test_title_is_first_heading_outside_slides(root: Path):
 
 
 def test_notebook_list_has_table_for_each_lesson(root: Path):
-    made = render_launch_tables(list(list_notebooks(root=root)))
-    zebra, ant = made.removeprefix("## ").split("\n\n## ")
+    tables = render_launch_tables(list(list_notebooks(root=root)))
+    zebra, ant = tables.removeprefix("## ").split("\n\n## ")
     assert zebra.startswith("zebra &lt;en&gt;\n\n|  | English | 繁體中文 |\n")
     assert ant.startswith("ant &lt;zh-TW&gt;\n\n|  | 繁體中文 |\n")
     for table, languages, frameworks in ((zebra, 2, ORDER), (ant, 1, ["jax"])):
@@ -153,7 +153,7 @@ def test_notebook_list_has_table_for_each_lesson(root: Path):
         assert len(rows) == len(frameworks)
         links = [re.findall(r"\[(Notebook|筆記本)\]", row) for row in rows]
         assert links == [["Notebook", "筆記本"][-languages:]] * len(rows)
-    assert made.count(f"[{COLAB.name}]") == 2 * 2 + 1  # DJL has none
+    assert tables.count(f"[{COLAB.name}]") == 2 * 2 + 1  # DJL has none
 
 
 # The lessons of this project
@@ -167,7 +167,7 @@ def test_lesson_has_claims_numbers_and_faults(lesson: Path):
 
 
 def test_lesson_files_do_not_shadow_python_modules():
-    """A code file that runs on its own looks for modules beside itself first."""
+    """Test file names, since a code file that runs on its own imports modules beside itself first."""
     files = (ROOT / "lessons").glob("*/*.py")
     assert {file.stem for file in files}.isdisjoint(sys.stdlib_module_names)
 

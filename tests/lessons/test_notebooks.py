@@ -1,4 +1,4 @@
-"""The committed notebooks: in step with the lessons, whole, and free of one machine's traces."""
+"""Tests of the committed notebooks: they are up to date, complete, and without traces of a machine."""
 
 import re
 from dataclasses import replace
@@ -45,21 +45,21 @@ def outputs(node: NotebookNode) -> list[NotebookNode]:
 
 
 def test_every_notebook_belongs_to_a_page():
-    # Not Jupyter's own copies, which are in a hidden folder.
-    found = set((ROOT / "notebooks").glob("[!.]*/[!.]*/[!.]*.ipynb"))
-    assert found == {notebook.path for notebook in NOTEBOOKS}
+    # Without Jupyter's copies, which are in a hidden folder.
+    paths = set((ROOT / "notebooks").glob("[!.]*/[!.]*/[!.]*.ipynb"))
+    assert paths == {notebook.path for notebook in NOTEBOOKS}
 
 
 def test_notebook_is_woven_from_lesson(notebook, node):
     woven = weave_once(notebook)
     assert node.metadata == woven.metadata
     for stored, fresh in zip(node.cells, woven.cells, strict=True):
-        kept = ("id", "cell_type", "metadata", "source")
-        assert [stored[key] for key in kept] == [fresh[key] for key in kept], "run `make`"
+        keys = ("id", "cell_type", "metadata", "source")
+        assert [stored[key] for key in keys] == [fresh[key] for key in keys], "run `make`"
 
 
 def test_outputs_are_up_to_date(notebook):
-    """As far as the sources go: make executes the notebook again where packages have other versions."""
+    """Test only the sources: with other package versions, make executes the notebook again."""
     stored = Fingerprints(ROOT / "notebooks" / "fingerprints.json").get(notebook)
     assert stored is not None, "run `make`"
     assert (
@@ -82,7 +82,7 @@ def test_printed_lines_fit_page(node):
 
 
 def width(line: str) -> int:
-    """In columns, of which a Chinese character takes two."""
+    """Return the width in columns; a Chinese character takes two."""
     return sum(2 if east_asian_width(letter) in "FW" else 1 for letter in line)
 
 
@@ -118,7 +118,7 @@ def test_notebook_has_no_trace_of_a_machine(notebook):
 
 
 def original_of(notebook: Notebook) -> Notebook:
-    """In the language that the lesson's others follow."""
+    """Return the notebook in the lesson's original language."""
     return replace(notebook, language=find_original(notebook.lesson).name.split(".")[1])
 
 
@@ -146,8 +146,8 @@ def code_cells(notebook: Notebook) -> dict[str, NotebookNode]:
     return {cell.id: cell for cell in cells if cell.cell_type == "code"}
 
 
-def shown(cell: NotebookNode) -> list[str]:
-    """What a cell printed and drew; a figure in the words that stand for it."""
+def output_texts(cell: NotebookNode) -> list[str]:
+    """Return a cell's printed text, and the descriptions of its figures."""
     outputs = (
         output.data["text/plain"] if "data" in output else output.text for output in cell.outputs
     )
@@ -156,7 +156,7 @@ def shown(cell: NotebookNode) -> list[str]:
 
 @pytest.mark.parametrize("notebook", TRANSLATED, ids=str)
 def test_code_and_outputs_match_original_notebook(notebook):
-    """All but the words, where there are any."""
+    """Test everything but comments and strings."""
     ours, theirs = code_cells(notebook), code_cells(original_of(notebook))
     suffix = notebook.code.suffix
     assert list(ours) == list(theirs)
@@ -183,18 +183,18 @@ def test_each_language_shows_its_own_words(notebook):
 def test_every_framework_shows_same_page(notebook):
     claims, first = claims_of(notebook.lesson), find_frameworks(notebook.lesson)[0]
     assert {*claims.DETERMINED, *claims.IN_ANOTHER_FORM} <= code_cells(notebook).keys()
-    some = {
+    optional = {
         each.cell
         for each in read_passages(find_original(notebook.lesson))
         if each.block and each.block.kind == "only"
     }
     ours, firsts = (
-        {name: cell for name, cell in code_cells(each).items() if name not in some}
+        {name: cell for name, cell in code_cells(each).items() if name not in optional}
         for each in (notebook, replace(notebook, framework=first))
     )
     assert list(ours) == list(firsts)
     for name in firsts.keys() - {*claims.IN_ANOTHER_FORM}:
-        here, there = shown(ours[name]), shown(firsts[name])
+        here, there = output_texts(ours[name]), output_texts(firsts[name])
         words = [[NUMBER.sub("0", text).split() for text in texts] for texts in (here, there)]
         assert words[0] == words[1], name
         if name in claims.DETERMINED:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.lessons.java.values import Code, Kept, Names, call, literal
+from tests.lessons.java.values import Code, JavaObject, Names, call, literal
 
 Arrays = dict[str, np.ndarray]
 MANAGER = Code("manager")
@@ -58,7 +58,7 @@ class Adapter:
         return names.java.get(f"List.of({', '.join(call(function, *args) for args in arguments)})")
 
     @staticmethod
-    def projections(block: Kept, roles: str = "qkvo") -> Arrays:
+    def projections(block: JavaObject, roles: str = "qkvo") -> Arrays:
         names = [f"W_{role}" for role in roles]
         return {name: W.T for name, (W,) in zip(names, block.parameters(*names), strict=True)}
 
@@ -85,25 +85,27 @@ class Adapter:
         return names["new RotaryAttention"](0).call("turned", X)
 
     @staticmethod
-    def lesson_new_encoding(names: Names, num_hiddens: int, dropout: float, max_len: int) -> Kept:
+    def lesson_new_encoding(
+        names: Names, num_hiddens: int, dropout: float, max_len: int
+    ) -> JavaObject:
         return names["new PositionalEncoding"](num_hiddens, Code(f"{dropout}f"), max_len)
 
     @staticmethod
     def lesson_encode(
-        layer: Kept, X: np.ndarray, offset: int = 0, training: bool = False
+        layer: JavaObject, X: np.ndarray, offset: int = 0, training: bool = False
     ) -> np.ndarray:
         inputs = Code(f"new NDList({literal(X)}, manager.create({offset}))")
         return layer.call("forward", Code("parameters"), inputs, training)[0]
 
     @staticmethod
-    def lesson_state_names(layer: Kept) -> list[str]:
+    def lesson_state_names(layer: JavaObject) -> list[str]:
         return layer.get("getParameters().keys()")
 
     @staticmethod
-    def new_reader(names: Names, kind: str) -> Kept:
+    def new_reader(names: Names, kind: str) -> JavaObject:
         return names["initialized"](names["readers"][kind](), Code("new Shape(1, 8)"))
 
-    def lesson_reader(self, names: Names, kind: str = "") -> tuple[Arrays, Kept]:
+    def lesson_reader(self, names: Names, kind: str = "") -> tuple[Arrays, JavaObject]:
         reader = self.new_reader(names, kind) if kind else names["reader"]
         ((embedding,), parts) = reader.parameters("embedding", "output")
         W_1, b_1, W_2, b_2 = parts
@@ -130,10 +132,10 @@ class Adapter:
         return names["error"](width, points, without_itself)
 
     @staticmethod
-    def lesson_bias(model: Kept, distances: np.ndarray) -> np.ndarray:
+    def lesson_bias(model: JavaObject, distances: np.ndarray) -> np.ndarray:
         return model.call("scheme.bias", None, distances.astype("int32"))
 
-    def lesson_finder(self, model: Kept) -> Arrays:
+    def lesson_finder(self, model: JavaObject) -> Arrays:
         weights = self.lesson_weights(model, ("letter", "digit"), PROJECTIONS[:3])
         scheme = model.get("scheme")
         if scheme.kind == "Table":
@@ -144,7 +146,7 @@ class Adapter:
 
     @staticmethod
     def lesson_weights(
-        model: Kept, tables: tuple[str, ...], matrices: tuple[str, ...] = ()
+        model: JavaObject, tables: tuple[str, ...], matrices: tuple[str, ...] = ()
     ) -> Arrays:
         *arrays, (weight, bias) = model.parameters(*tables, *matrices, "output")
         names = [path.rpartition(".")[2] for path in (*tables, *matrices)]
@@ -153,7 +155,7 @@ class Adapter:
         return weights | {"output": weight.T, "bias": bias}
 
     def lesson_layers(
-        self, model: Kept, count: int, tables: tuple[str, ...] = ("token", "place")
+        self, model: JavaObject, count: int, tables: tuple[str, ...] = ("token", "place")
     ) -> tuple[Arrays, list[Arrays]]:
         paths = [f"layers.get({i}).{W}" for i in range(count) for W in PROJECTIONS]
         matrices = np.split(np.array([array for (array,) in model.parameters(*paths)]), count)
