@@ -87,8 +87,8 @@ def width(line: str) -> int:
 
 
 def test_figures_have_svg_png_and_description(node):
-    shown = [output for output in outputs(node) if "data" in output]
-    figures = [output for output in shown if output.data.keys() != {"text/plain"}]
+    displayed = [output for output in outputs(node) if "data" in output]
+    figures = [output for output in displayed if output.data.keys() != {"text/plain"}]
     assert figures
     for figure in figures:
         assert figure.data.keys() == {SVG, PNG, "text/plain"}

@@ -216,8 +216,8 @@ def test_show_images_draws_grid():
     assert len(axes) == 4
     assert tuple(axes[0].figure.get_size_inches()) == (4, 4)
     for k in range(3):
-        (shown,) = axes[k].get_images()
-        np.testing.assert_array_equal(shown.get_array(), images[k])
+        (image,) = axes[k].get_images()
+        np.testing.assert_array_equal(image.get_array(), images[k])
         assert axes[k].get_title() == "abc"[k]
     assert not axes[3].get_images()
 
@@ -226,8 +226,8 @@ def test_show_images_shows_as_many_as_fit():
     images = np.arange(5.0).repeat(4).reshape(5, 2, 2)
     axes = d2l.show_images(images, 1, 2, titles="abcde")
     assert [axis.get_title() for axis in axes] == ["a", "b"]
-    shown = [axis.get_images()[0].get_array() for axis in axes]
-    np.testing.assert_array_equal(shown, images[:2])
+    arrays = [axis.get_images()[0].get_array() for axis in axes]
+    np.testing.assert_array_equal(arrays, images[:2])
 
 
 def test_annotation_has_arrow():

@@ -32,7 +32,7 @@ def fresh_figures() -> Iterator[None]:
     plt.close("all")
 
 
-def drawn() -> list[tuple[list[float], list[float]]]:
+def curve_points() -> list[tuple[list[float], list[float]]]:
     """Return the coordinates of each curve in the current axes."""
     return [(list(line.get_xdata()), list(line.get_ydata())) for line in plt.gca().get_lines()]
 
@@ -55,7 +55,7 @@ TWO_CURVES = {
 @pytest.mark.parametrize("curves", TWO_CURVES.values(), ids=TWO_CURVES)
 def test_curves_may_have_many_forms(curves: Any) -> None:
     plot(X, curves)
-    assert drawn() == [(X, Y[0]), (X, Y[1])]
+    assert curve_points() == [(X, Y[0]), (X, Y[1])]
 
 
 def test_column_in_list_is_curve() -> None:
@@ -66,18 +66,18 @@ def test_column_in_list_is_curve() -> None:
 
 def test_one_x_serves_every_curve() -> None:
     plot(np.array(X), Y * 3)
-    assert [x for x, _ in drawn()] == [X] * 6
+    assert [x for x, _ in curve_points()] == [X] * 6
 
 
 def test_curves_may_have_own_x_and_length() -> None:
     plot([[0, 1], [5, 6, 7]], [[3, 4], np.array([8, 9, 10])])
-    assert drawn() == [([0, 1], [3, 4]), ([5, 6, 7], [8, 9, 10])]
+    assert curve_points() == [([0, 1], [3, 4]), ([5, 6, 7], [8, 9, 10])]
 
 
 @pytest.mark.parametrize("curves", [Y[:1], Y], ids=["one curve", "two curves"])
 def test_without_y_curves_are_drawn_against_their_index(curves: list[list[float]]) -> None:
     plot(curves)
-    assert drawn() == [([0, 1, 2], curve) for curve in curves]
+    assert curve_points() == [([0, 1, 2], curve) for curve in curves]
 
 
 def test_first_five_curves_differ_in_colour_and_style() -> None:
@@ -225,13 +225,13 @@ def test_negative_zero_is_described_as_zero(dtype: Any) -> None:
 
 
 def test_plt_is_pyplot_with_old_stem_argument() -> None:
-    drawn = readers.stem([1, 2, 3], [0.1, 0.2, 0.7], use_line_collection=True)
+    got = readers.stem([1, 2, 3], [0.1, 0.2, 0.7], use_line_collection=True)
     want = plt.figure().gca().stem([1, 2, 3], [0.1, 0.2, 0.7])
     for ours, theirs in zip(
-        drawn.stemlines.get_segments(), want.stemlines.get_segments(), strict=True
+        got.stemlines.get_segments(), want.stemlines.get_segments(), strict=True
     ):
         np.testing.assert_array_equal(ours, theirs)
-    assert len(drawn.stemlines.get_segments()) == 3
+    assert len(got.stemlines.get_segments()) == 3
     assert readers.gcf() is plt.gcf()
     assert readers.figure is plt.figure
     assert dir(readers) == dir(plt)

@@ -163,22 +163,22 @@ def test_actions_are_drawn_as_gym_drew_them(seed: int):
 
 def test_unseeded_lakes_differ():
     spaces = [d2l.make_env("FrozenLake-v1", None)["env"].action_space for _ in range(2)]
-    drawn = [[space.sample() for _ in range(50)] for space in spaces]
-    assert drawn[0] != drawn[1]
-    assert {*drawn[0]} == {*range(4)}
+    actions = [[space.sample() for _ in range(50)] for space in spaces]
+    assert actions[0] != actions[1]
+    assert {*actions[0]} == {*range(4)}
 
 
 def test_seed_applies_to_next_reset(info: dict[str, Any]):
     env = info["env"]
     assert env.seed(5) == [5]
     env.reset()
-    drawn = env.unwrapped.np_random.random(3)
-    assert (env.unwrapped.np_random.random(3) != drawn).all()
+    numbers = env.unwrapped.np_random.random(3)
+    assert (env.unwrapped.np_random.random(3) != numbers).all()
     env.reset()  # goes on
-    assert (env.unwrapped.np_random.random(3) != drawn).all()
+    assert (env.unwrapped.np_random.random(3) != numbers).all()
     env.seed(5)
     env.reset()
-    np.testing.assert_array_equal(env.unwrapped.np_random.random(3), drawn)
+    np.testing.assert_array_equal(env.unwrapped.np_random.random(3), numbers)
 
 
 def test_q_learning_matches_results_on_gym(info: dict[str, Any]):
@@ -248,7 +248,7 @@ def test_gymnasium_version_matches_pyproject():
 
 
 @pytest.fixture(autouse=True)
-def shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+def show_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     """Record calls of ``plt.show``, and close figures afterwards."""
     calls: list[bool] = []
     monkeypatch.setattr(plt, "show", lambda: calls.append(True))
@@ -273,14 +273,14 @@ def arrows(axes: Any) -> dict[tuple[int, int], tuple[float, float]]:
     return {(y, x): direction for (x, y), direction in zip(cells, directions, strict=True)}
 
 
-def test_value_maps_share_scale(shown: list[bool]):
+def test_value_maps_share_scale(show_calls: list[bool]):
     d2l.show_value_function_progress(LAKE.astype("S"), V, PI)
     images = [axes.images[0] for axes in panels()]
     np.testing.assert_array_equal([i.get_array() for i in images], V.reshape(2, 4, 4))
     assert [i.get_clim() for i in images] == [(0, 1)] * 2
     assert {i.get_cmap().name for i in images} == {"bone"}
     assert [axes.get_title() for axes in panels()] == ["Step = 1", "Step = 2"]
-    assert shown == [True]
+    assert show_calls == [True]
 
 
 def test_arrows_show_policy():

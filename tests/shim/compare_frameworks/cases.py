@@ -63,13 +63,13 @@ def draw(dtype: str) -> dict[str, Case]:
 def _inputs(rng: np.random.Generator, num_queries: int, sizes: Sizes) -> Arrays:
     """Draw two examples with projections."""
     steps = {"queries": num_queries, "keys": NUM_KEYS, "values": NUM_KEYS}
-    drawn = {
+    arrays = {
         name: rng.normal(size=(2, num, size))
         for (name, num), size in zip(steps.items(), sizes, strict=True)
     }
-    drawn["direction"] = rng.normal(size=(2, num_queries, NUM_HIDDENS))
+    arrays["direction"] = rng.normal(size=(2, num_queries, NUM_HIDDENS))
     query_size, key_size, value_size = sizes
-    return drawn | make_weights((key_size, query_size, value_size), NUM_HIDDENS, bias=True)
+    return arrays | make_weights((key_size, query_size, value_size), NUM_HIDDENS, bias=True)
 
 
 def _attention(inputs: Arrays, num_heads: int, **masks: NDArray[Any]) -> Case:
@@ -93,8 +93,8 @@ def _relative(rng: np.random.Generator, far: int) -> Arrays:
     """Draw two examples with longer distances than the table has."""
     assert far < NUM_KEYS - 1
     widths = {"queries": 20, "keys": 20, "values": 25, "direction": 25}
-    drawn = {name: rng.normal(size=(2, NUM_KEYS, width)) for name, width in widths.items()}
-    return drawn | {"table": rng.normal(size=(2 * far + 1, widths["queries"]))}
+    arrays = {name: rng.normal(size=(2, NUM_KEYS, width)) for name, width in widths.items()}
+    return arrays | {"table": rng.normal(size=(2 * far + 1, widths["queries"]))}
 
 
 def _round(arrays: Arrays, dtype: str) -> Arrays:

@@ -136,8 +136,8 @@ def direct_call(name: str, *args: Any) -> Call:
 
 
 def method_call(name: str, method: str, init_args: tuple[Any, ...], *args: Any) -> Call:
-    made = instance(name, *init_args)
-    return lambda adapter: getattr(made.make(adapter), method), lambda adapter: args
+    target = instance(name, *init_args)
+    return lambda adapter: getattr(target.make(adapter), method), lambda adapter: args
 
 
 def cpu_call(name: str, *args: Any) -> Call:

@@ -280,8 +280,8 @@ def test_network_trains_from_xavier_weights(
     if len(board.X[0]) > 2:  # Keras's loop reports only epochs
         every = len(train) // 5 or 1
         places = [n for n in range(1, len(train) + 1) if n % every == 0 or n == len(train)]
-        drawn = [epoch + n / len(train) for epoch in range(2) for n in places]
-        assert board.X[0] == board.X[1] == pytest.approx(drawn)
+        expected = [epoch + n / len(train) for epoch in range(2) for n in places]
+        assert board.X[0] == board.X[1] == pytest.approx(expected)
     output = capsys.readouterr().out
     assert "loss {:.3f}, train acc {:.3f}, test acc {:.3f}\n".format(*want) in output
     assert re.search(r"^\d+\.\d examples/sec on ", output, re.MULTILINE)

@@ -82,9 +82,9 @@ def test_jupyter_shows_layer_arguments(adapter: Adapter, name: str) -> None:
     for old, new in IN_ONE_FRAMEWORK.get((framework, name), {}).items():
         expected = expected.replace(old, new)
     assert str(Signature(parameters)) == f"({expected})"
-    shown = Inspector(theme_name="nocolor").info(layer, oname=name)["init_definition"]
-    assert shown.startswith(f"{name}(")
-    assert all(parameter.name in shown for parameter in parameters)
+    definition = Inspector(theme_name="nocolor").info(layer, oname=name)["init_definition"]
+    assert definition.startswith(f"{name}(")
+    assert all(parameter.name in definition for parameter in parameters)
 
 
 def test_no_layer_hides_its_arguments(adapter: Adapter) -> None:

@@ -66,16 +66,16 @@ def test_token_embedding_reads_vectors(adapter: Adapter, texts: None) -> None:
         assert embedding.unknown_idx == 0
         table = np.array([[0, 0, 0], *([i, -i, 0.5] for i in range(4))])
         np.testing.assert_array_equal(adapter.to_numpy(embedding.idx_to_vec), table)
-        found = adapter.to_numpy(embedding[["w2", "nobody", "w0"]])
-        assert found.dtype == np.float32
-        np.testing.assert_array_equal(found, table[[3, 0, 1]])
+        vectors = adapter.to_numpy(embedding[["w2", "nobody", "w0"]])
+        assert vectors.dtype == np.float32
+        np.testing.assert_array_equal(vectors, table[[3, 0, 1]])
         assert adapter.to_numpy(embedding[["w1"]]).shape == (1, 3)
 
 
 def test_ptb_batches_are_skip_grams(adapter: Adapter, texts: None) -> None:
     random.seed(0)
     batches, vocab = adapter.d2l.load_data_ptb(16, 2, 3)
-    found, sizes = [], set()
+    seen_centers, sizes = [], set()
     for centers, numbers, masks, labels in rows(adapter, batches):
         assert centers.shape == (len(numbers), 1)
         assert numbers.shape == masks.shape == labels.shape
@@ -92,14 +92,14 @@ def test_ptb_batches_are_skip_grams(adapter: Adapter, texts: None) -> None:
             assert {each // 40 for each in near} == {middle // 40}
             assert middle not in near
             assert not {*number[:context]} & {*number[context:there]}
-            found.append(int(center))
+            seen_centers.append(int(center))
             sizes.add(context)
     assert sizes == {1, 2, 3, 4}
-    assert len(batches) == -(-len(found) // 16)
-    assert len({*found}) > 50
+    assert len(batches) == -(-len(seen_centers) // 16)
+    assert len({*seen_centers}) > 50
     others = [int(center) for batch in rows(adapter, batches) for center in batch[0][:, 0]]
-    assert others != found  # shuffled
-    assert sorted(others) == sorted(found)
+    assert others != seen_centers  # shuffled
+    assert sorted(others) == sorted(seen_centers)
 
 
 def test_batchify_pads_skip_grams(adapter: Adapter, language: Any) -> None:
@@ -119,9 +119,9 @@ def test_batchify_pads_skip_grams(adapter: Adapter, language: Any) -> None:
 def test_imdb_batches_are_reviews(adapter: Adapter, texts: None) -> None:
     train, test, vocab = adapter.d2l.load_data_imdb(4, 6)
     assert vocab.idx_to_token == ["<unk>", *(f"w{i}" for i in range(2, 10))]  # 5 times and more
-    found = rows(adapter, test)
-    assert [X.shape for X, _ in found] == [(4, 6), (4, 6), (2, 6)]
-    X, y = (np.concatenate(column) for column in zip(*found, strict=True))
+    test_batches = rows(adapter, test)
+    assert [X.shape for X, _ in test_batches] == [(4, 6), (4, 6), (2, 6)]
+    X, y = (np.concatenate(column) for column in zip(*test_batches, strict=True))
     assert y.tolist() == [1] * 5 + [0] * 5
     assert words(vocab, X[3]) == "w3 w4 w5 w6 w7 w8"
     assert words(vocab, X[9]) == "w5 w6 w7 w8 w9 <unk>"
@@ -199,11 +199,19 @@ def test_predictions_are_likeliest_classes(adapter: Adapter, language: Any, kind
 def test_wiki_batches_are_sentence_pairs(adapter: Adapter, texts: None) -> None:
     random.seed(1)
     batches, vocab = adapter.d2l.load_data_wiki(8, 9)
-    found = rows(adapter, batches)
-    assert [len(batch[0]) for batch in found] == [8] * 5
-    assert [x.shape for x in found[0]] == [(8, 9), (8, 9), (8,), (8, 1), (8, 1), (8, 1), (8,)]
+    batch_arrays = rows(adapter, batches)
+    assert [len(batch[0]) for batch in batch_arrays] == [8] * 5
+    assert [x.shape for x in batch_arrays[0]] == [
+        (8, 9),
+        (8, 9),
+        (8,),
+        (8, 1),
+        (8, 1),
+        (8, 1),
+        (8,),
+    ]
     assert {"<pad>", "<mask>", "<cls>", "<sep>", "<unk>"} < {*vocab.idx_to_token}
-    columns = [np.concatenate(column) for column in zip(*found, strict=True)]
+    columns = [np.concatenate(column) for column in zip(*batch_arrays, strict=True)]
     tokens, segments, lens, positions, weights, labels, follow = columns
     assert weights.dtype == np.float32
     assert (weights == 1).all()
@@ -211,11 +219,13 @@ def test_wiki_batches_are_sentence_pairs(adapter: Adapter, texts: None) -> None:
     whole = tokens.copy()
     np.put_along_axis(whole, positions, labels, 1)
     for row, segment, count in zip(whole, segments, lens, strict=True):
-        said = words(vocab, row[: int(count)]).split()
-        assert (said[0], said[-1], said.count("<sep>")) == ("<cls>", "<sep>", 2)
-        first = said.index("<sep>") + 1
-        assert segment.tolist() == [0] * first + [1] * (len(said) - first) + [0] * (9 - len(said))
-        assert {*vocab.to_tokens([*row[len(said) :]])} <= {"<pad>"}
+        tokens = words(vocab, row[: int(count)]).split()
+        assert (tokens[0], tokens[-1], tokens.count("<sep>")) == ("<cls>", "<sep>", 2)
+        first = tokens.index("<sep>") + 1
+        assert segment.tolist() == [0] * first + [1] * (len(tokens) - first) + [0] * (
+            9 - len(tokens)
+        )
+        assert {*vocab.to_tokens([*row[len(tokens) :]])} <= {"<pad>"}
     assert vocab["<mask>"] in np.take_along_axis(tokens, positions, 1)
 
 

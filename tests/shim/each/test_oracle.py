@@ -294,7 +294,7 @@ def compare_mt_fra_eng(both: Both) -> None:
         "\n".join("\t".join(pair) for pair in PAIRS) + "\nGo\u202f!\tVa\xa0!  Oui\nno tabs here\n"
     )
 
-    def made(d2l: Any) -> Any:
+    def load(d2l: Any) -> Any:
         class Data(d2l.MTFraEng):
             def _download(self) -> str:
                 return text
@@ -304,7 +304,7 @@ def compare_mt_fra_eng(both: Both) -> None:
         arrays = [np.asarray(both.adapter.to_numpy(array)) for array in (*data.arrays, *built)]
         return arrays, data.src_vocab.idx_to_token, data.tgt_vocab.idx_to_token, data
 
-    (arrays, *vocabs, ours), (their_arrays, *their_vocabs, theirs) = map(made, both)
+    (arrays, *vocabs, ours), (their_arrays, *their_vocabs, theirs) = map(load, both)
     same(arrays, their_arrays)
     if "mxnet" not in both.ours.__name__:  # upstream's are floats there, ours are integers
         assert [array.dtype for array in arrays] == [array.dtype for array in their_arrays]
@@ -923,9 +923,9 @@ def compare_gan_updates(both: Both, d2l: Any) -> Any:
 @compares("HPOSearcher", "HPOScheduler")
 def compare_abstract_hpo(both: Both, name: str) -> None:
     for d2l in both:
-        made = getattr(d2l, name)()
+        instance = getattr(d2l, name)()
         with pytest.raises((NotImplementedError, TypeError)):  # upstream's method lacks self
-            made.sample_configuration() if name == "HPOSearcher" else made.suggest()
+            instance.sample_configuration() if name == "HPOSearcher" else instance.suggest()
 
 
 @compares("RandomSearcher", "BasicScheduler", "HPOTuner")

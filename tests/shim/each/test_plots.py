@@ -24,15 +24,15 @@ def test_curves_may_be_tensors(adapter: Adapter, dtype: str) -> None:
     rows = [tensor[0], tensor[1]]
     for curves in (tensor, rows, [[row[i] for i in range(3)] for row in rows]):
         adapter.d2l.plot(adapter.tensor(np.arange(3)), curves)
-        drawn = [line.get_ydata() for line in plt.gca().get_lines()]
-        np.testing.assert_array_equal(drawn, Y)
+        heights = [line.get_ydata() for line in plt.gca().get_lines()]
+        np.testing.assert_array_equal(heights, Y)
 
 
 def test_heat_maps_may_be_tensors(adapter: Adapter) -> None:
     grid = np.random.default_rng(0).random((2, 3, 4, 5))
     adapter.d2l.show_heatmaps(adapter.tensor(grid), "Keys", "Queries")
-    shown = [image.get_array() for axes in plt.gcf().axes for image in axes.get_images()]
-    np.testing.assert_array_equal(shown, grid.reshape(6, 4, 5))
+    arrays = [image.get_array() for axes in plt.gcf().axes for image in axes.get_images()]
+    np.testing.assert_array_equal(arrays, grid.reshape(6, 4, 5))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
@@ -41,8 +41,8 @@ def test_values_and_policies_may_be_tensors(adapter: Adapter, dtype: str) -> Non
     for show in (adapter.d2l.show_value_function_progress, adapter.d2l.show_Q_function_progress):
         show([["S", "F"], ["F", "F"]], adapter.tensor(values), adapter.tensor(actions))
         maps = [axes for axes in plt.gcf().axes if axes.get_images()]
-        shown = [axes.get_images()[0].get_array() for axes in maps]
-        np.testing.assert_array_equal(shown, values.reshape(2, 2, 2))
+        arrays = [axes.get_images()[0].get_array() for axes in maps]
+        np.testing.assert_array_equal(arrays, values.reshape(2, 2, 2))
         for axes in maps:
             (arrows,) = (each for each in axes.collections if hasattr(each, "U"))
             np.testing.assert_array_equal(arrows.U, [-0.5, 0, 0.5, 0])

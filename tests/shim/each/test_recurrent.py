@@ -82,17 +82,17 @@ def loss_and_gradients(w: Weights, X: Any, Y: Any, state: Any) -> tuple[float, W
     shares = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
     losses = -np.log(np.take_along_axis(shares, Y[..., None], 2))
     slopes = (shares - np.eye(V)[Y]).swapaxes(0, 1) / Y.size
-    found = {name: np.zeros(shape) for name, shape in SHAPES.items()}
+    gradients = {name: np.zeros(shape) for name, shape in SHAPES.items()}
     later = np.zeros_like(state)
     for t in reversed(range(len(slopes))):
-        found["W_hq"] += states[t + 1].T @ slopes[t]
-        found["b_q"] += slopes[t].sum(axis=0)
+        gradients["W_hq"] += states[t + 1].T @ slopes[t]
+        gradients["b_q"] += slopes[t].sum(axis=0)
         inner = (slopes[t] @ w["W_hq"].T + later) * (1 - states[t + 1] ** 2)
-        np.add.at(found["W_xh"], X[:, t], inner)
-        found["W_hh"] += states[t].T @ inner
-        found["b_h"] += inner.sum(axis=0)
+        np.add.at(gradients["W_xh"], X[:, t], inner)
+        gradients["W_hh"] += states[t].T @ inner
+        gradients["b_h"] += inner.sum(axis=0)
         later = inner @ w["W_hh"].T
-    return losses.mean(), found, states[-1]
+    return losses.mean(), gradients, states[-1]
 
 
 def step(w: Weights, gradients: Weights, lr: float, clip: float) -> Weights:

@@ -209,8 +209,8 @@ def is_attention(weights: list[Any], num_keys: int, length: int) -> bool:
 
 def check_translations(result: Translations, expected: list[str], adapter: Adapter) -> None:
     scores = [
-        adapter.d2l.bleu(said, want, k=2)
-        for said, want in zip(result.sentences, expected, strict=True)
+        adapter.d2l.bleu(sentence, want, k=2)
+        for sentence, want in zip(result.sentences, expected, strict=True)
     ]
     assert scores == [1.0] * len(expected), result.sentences[:3]
     assert len(result.weights) >= 6, "a step for each token"

@@ -188,8 +188,8 @@ def convolve(x: Any, layer: Any, strides: int, to_numpy: Any) -> Any:
     side = weight.shape[-1] // 2
     padded = np.pad(x, ((0, 0), (side, side), (side, side)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], (1, 2))
-    found = np.einsum("crshw,ochw->ors", windows, weight.astype("float64"))
-    return found[:, ::strides, ::strides] + bias[:, None, None]
+    output = np.einsum("crshw,ochw->ors", windows, weight.astype("float64"))
+    return output[:, ::strides, ::strides] + bias[:, None, None]
 
 
 @pytest.mark.parametrize(("channels", "strides"), [(3, 1), (5, 2)])

@@ -114,9 +114,9 @@ def test_dropout_is_on_in_training_only_in_every_epoch() -> None:
     trainer.fit(model, Rows(X, Y, batch_size=7), key=KEY)
     logits = X @ np.asarray(trainer.state.params["net"]["kernel"])  # untrained: all was dropped
     losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(7), Y]
-    drawn = {name: [y for _, y in curve] for name, curve in model.board.data.items()}
-    assert drawn["train_loss"] == pytest.approx([math.log(3)] * 3)
-    assert drawn["val_loss"] == pytest.approx([losses.mean()] * 3, rel=1e-5)
+    curves = {name: [y for _, y in curve] for name, curve in model.board.data.items()}
+    assert curves["train_loss"] == pytest.approx([math.log(3)] * 3)
+    assert curves["val_loss"] == pytest.approx([losses.mean()] * 3, rel=1e-5)
     assert model.training is False
 
 

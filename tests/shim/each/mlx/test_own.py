@@ -57,7 +57,7 @@ def test_p_is_neither_trained_nor_saved_nor_state() -> None:
     assert sorted(names(block)) == sorted(weights)
     assert not tree_flatten(block.encoding.trainable_parameters())
     block(X, LENGTHS)
-    assert sorted(names(block)) == sorted(weights), "nothing is kept of a call, either"
+    assert sorted(names(block)) == sorted(weights), "a call stores nothing either"
 
 
 def test_first_call_sets_sizes_and_keeps_mode() -> None:
@@ -83,20 +83,20 @@ def test_trainer_trains_layers_without_sizes(monkeypatch: pytest.MonkeyPatch) ->
         def get_dataloader(self, train: bool) -> Any:
             return self.get_tensorloader((X[0], mx.array([0, 1, 2, 0, 1])), train)
 
-    drawn: list[Any] = []
+    snapshots: list[Any] = []
     model = Model()
     step = model.training_step
 
     def watched(batch: Any) -> Any:
-        drawn.append(dict(tree_flatten(model.trainable_parameters())))
+        snapshots.append(dict(tree_flatten(model.trainable_parameters())))
         return step(batch)
 
     monkeypatch.setattr(d2l.Trainer, "_validate", lambda *_: None)
     object.__setattr__(model, "training_step", watched)
     d2l.Trainer(max_epochs=1).fit(model, Data())
-    assert len(drawn[0]) == 4
+    assert len(snapshots[0]) == 4
     for path, parameter in tree_flatten(model.trainable_parameters()):
-        assert not np.array_equal(parameter, drawn[0][path]), path
+        assert not np.array_equal(parameter, snapshots[0][path]), path
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
