@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from tests.lessons.cells import first_calls
@@ -187,6 +188,12 @@ class Adapter(ABC):
         return self.layer.to_numpy(x)
 
     # The package
+
+    def assert_missing(self, *names: str) -> None:
+        """Check that the package's error for each of these names says that it is missing."""
+        for name in names:
+            with pytest.raises(AttributeError, match=rf"{name}: d2l_compat\.\w+ has no such name"):
+                getattr(self.d2l, name)
 
     def build(self, name: str, *args: Any, **kwargs: Any) -> Layer:
         return self.layer(getattr(self.d2l, name)(*args, **kwargs))

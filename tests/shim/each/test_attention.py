@@ -228,15 +228,6 @@ def test_examples_do_not_affect_each_other(adapter: Adapter, valid_lens: np.ndar
 
 
 @every_kind_of_lengths
-def test_dot_product_gradients_match_reference(
-    adapter: Adapter, valid_lens: np.ndarray | None
-) -> None:
-    case = make_case(valid_lens, sizes=(3, 3, 5))
-    direction = np.random.default_rng(1).normal(size=(2, 3, 5))
-    assert_gradients(adapter.dot_product(), reference.dot_product_attention, case, direction)
-
-
-@every_kind_of_lengths
 def test_multi_head_gradients_match_reference(
     adapter: Adapter, valid_lens: np.ndarray | None
 ) -> None:

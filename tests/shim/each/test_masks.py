@@ -133,6 +133,7 @@ def test_dropout_applies_with_masks(adapter: Adapter, with_bias: bool) -> None:
 
 
 MASK_ARGS: dict[str, Masks] = {
+    "none": {},
     "causal": {"causal": True},
     "bias": {"score_bias": draw_bias((3, 4), float, 1)},
     "bias of each": {"score_bias": draw_bias((2, 3, 4), float, 2)},
@@ -143,7 +144,7 @@ every_kind_of_mask = pytest.mark.parametrize("mask_args", MASK_ARGS.values(), id
 
 @every_kind_of_lengths
 @every_kind_of_mask
-def test_gradients_with_masks_match_reference(
+def test_dot_product_gradients_match_reference(
     adapter: Adapter, valid_lens: np.ndarray | None, mask_args: Masks
 ) -> None:
     case = make_case(valid_lens, sizes=(3, 3, 5))

@@ -1,7 +1,5 @@
 """Tests of plots of the framework's tensors, single ones or lists."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
@@ -12,10 +10,7 @@ from tests.shim.each.adapter import Adapter
 Y = np.array([[1.0, 4.0, 9.0], [2.0, 0.0, -2.0]])
 
 
-@pytest.fixture(autouse=True)
-def fresh_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("no_figures_left")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
@@ -55,14 +50,6 @@ def test_plt_has_matplotlibs_names(adapter: Adapter) -> None:
     assert dir(ours) == dir(plt)
     public = [name for name in dir(plt) if not name.startswith("_")]
     assert [name for name in public if getattr(ours, name) is not getattr(plt, name)] == ["stem"]
-
-
-def test_missing_name_raises_attribute_error(adapter: Adapter) -> None:
-    with pytest.raises(
-        AttributeError,
-        match=r"^show_heatmap: .* has no such name .*; the nearest names are show_heatmaps",
-    ):
-        _ = adapter.d2l.show_heatmap
 
 
 def test_boxes_are_drawn_with_their_labels(adapter: Adapter) -> None:

@@ -27,7 +27,9 @@ SHORT_FIRST = pytest.mark.parametrize(
     "layer",
     [pytest.param(SHORT, id="short"), pytest.param(LONG, id="long", marks=pytest.mark.release)],
 )
-OTHERS = {
+LAYERS = {
+    "short": SHORT,
+    "long": LONG,
     "additive": d2l.AdditiveAttention(6, 0.5),
     "additive, with sizes": d2l.AdditiveAttention(5, 6, 7, 0.5),
     "encoder": d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0, use_bias=True),
@@ -47,17 +49,12 @@ def inputs(valid_lens: np.ndarray | None = None) -> tuple[Any, ...]:
 # Layers are dataclasses
 
 
-@BOTH
+@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
 def test_layers_can_be_copied_compared_and_pickled(layer: nn.Module) -> None:
     for twin in (layer.clone(), layer.copy(), pickle.loads(pickle.dumps(layer))):
         assert twin == layer
         assert hash(twin) == hash(layer)
         assert repr(twin) == repr(layer)
-
-
-@pytest.mark.parametrize("layer", OTHERS.values(), ids=OTHERS)
-def test_other_layers_can_be_copied_too(layer: nn.Module) -> None:
-    test_layers_can_be_copied_compared_and_pickled(layer)
 
 
 @BOTH
