@@ -156,7 +156,6 @@ def output_texts(cell: NotebookNode) -> list[str]:
 
 @pytest.mark.parametrize("notebook", TRANSLATED, ids=str)
 def test_code_and_outputs_match_original_notebook(notebook):
-    """Test everything but comments and strings."""
     ours, theirs = code_cells(notebook), code_cells(original_of(notebook))
     suffix = notebook.code.suffix
     assert list(ours) == list(theirs)

@@ -52,7 +52,6 @@ STATEMENTS = [
 
 @needs_pytorch
 def test_every_import_of_d2l_is_ours(upstream: Path):
-    """Test without upstream's package and beside it."""
     # PyTorch is imported once, our package each time.
     code = f"""
 import sys

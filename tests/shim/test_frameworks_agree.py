@@ -65,7 +65,6 @@ def test_every_case_but_encoding_has_gradients() -> None:
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "P"])
 def test_reference_gradients_match_finite_differences(name: str) -> None:
-    """Test directional derivatives along two random directions."""
     case = as_attention(CASES[name]) if CASES[name].kind == "alibi" else CASES[name]
     rng = np.random.default_rng(0)
     for x, gradient in gradients(case).items():

@@ -47,7 +47,6 @@ for module in walk_packages(_shared.__path__, "d2l_compat._shared."):
 
 
 def test_shared_code_imports_nothing_windows_lacks() -> None:
-    """Test every module, also those that are imported on first use."""
     process = subprocess.run([sys.executable, "-c", WITHOUT_POSIX], capture_output=True, check=True)
     assert b"d2l_compat._shared.data.files" in process.stdout.split()
 
@@ -141,7 +140,6 @@ def test_renamed_distribution_reports_its_version(install: Callable[..., None]) 
 
 @pytest.mark.parametrize("name", PYTHON_FRAMEWORKS)
 def test_missing_package_error_names_install_command(name: str) -> None:
-    """Test an interpreter that finds none of the frameworks."""
     first = PYTHON_FRAMEWORKS[name].packages[0]
     module = "torch" if name == "pytorch" else name
     program = f"""

@@ -48,7 +48,6 @@ def test_offsets_match_whole_sequence(adapter: Adapter) -> None:
 
 
 def test_positions_are_neither_trained_nor_saved(adapter: Adapter) -> None:
-    """Test that no weights depend on max_len."""
     for layer in (adapter.encoding(8, 0.0), adapter.rotary(8)):
         assert adapter.lesson_state_names(layer.layer) == []
 

@@ -101,7 +101,6 @@ def test_ptb_batches_are_skip_grams(adapter: Adapter, texts: None) -> None:
 
 
 def test_batchify_pads_skip_grams(adapter: Adapter, language: Any) -> None:
-    """Test D2L's example."""
     batch = adapter.d2l.batchify(((1, [2, 2], [3, 3, 3, 3]), (1, [2, 2, 2], [3, 3])))
     assert [each.tolist() for each in adapter.to_numpy([*batch])] == [
         [[1], [1]],

@@ -104,7 +104,6 @@ def test_load_array_shuffles_only_for_training(adapter: Adapter, descent: Any) -
 
 
 def test_evaluate_loss_averages_all_examples(adapter: Adapter, descent: Any) -> None:
-    """Test batches of different sizes."""
     w = adapter.tensor(X[0].reshape(5, 1))
     batches = adapter.d2l.load_array((adapter.tensor(X), adapter.tensor(Y)), 64, is_train=False)
 

@@ -101,7 +101,6 @@ def test_load_data_nmt_returns_lengths_and_vocabularies(
 
 @pytest.mark.parametrize("clip", [0, 0.01])
 def test_training_step_follows_gradient(adapter: Adapter, clip: float) -> None:
-    """Test one batch and one epoch of gradient descent, whose result is known."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6, 4)).astype("float32")
     Y = np.array([0, 1, 2, 0, 1, 2], "int32")

@@ -158,7 +158,6 @@ def test_nms_keeps_best_of_overlapping_boxes(adapter: Adapter, threshold: float)
 
 
 def test_multibox_detection_matches_d2ls_example(adapter: Adapter) -> None:
-    """Test D2L's example: three dogs in one place, and a cat."""
     anchors = np.array([[0.1, 0.08, 0.52, 0.92], [0.08, 0.2, 0.56, 0.95], [0.15, 0.3, 0.62, 0.91]])
     anchors = np.array([*anchors, [0.55, 0.2, 0.9, 0.88]])
     probs = np.array([[0.1, 0.2, 0.3, 0.1], [0.9, 0.8, 0.7, 0.005], [0, 0, 0, 0.895]])

@@ -64,7 +64,6 @@ def test_explicit_generator_is_used(meta: None) -> None:
 
 
 def test_drawn_numbers_are_copied_to_device() -> None:
-    """Draw on the CPU: the values are the same as without."""
     for draw in DRAWS.values():
         torch.manual_seed(0)
         want = draw()

@@ -81,8 +81,6 @@ def test_abstract_methods_raise(make: Any, call: str) -> None:
 
 
 def test_validation_error_averages_all_examples() -> None:
-    """Test with a shorter last batch."""
-
     class Data(d2l.DataModule):
         batch_size = 4
 
