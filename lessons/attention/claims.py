@@ -360,7 +360,7 @@ def test_framework_aligns_causal_mask_as_text_says(adapter, pytestconfig):
     X = np.random.default_rng(0).normal(size=(1, 1, 5, 64)).astype("float32")
     # With these values, the answers are the weights.
     values = np.eye(5, 64, dtype="float32")[None, None]
-    weights = adapter.own_causal(X[:, :, -2:], X, values)
+    weights = adapter.native_causal_attention(X[:, :, -2:], X, values)
     keys_seen = {"mlx": [4, 5], "mxnet": None, "paddle": None, "djl": None}
     expected = keys_seen.get(pytestconfig.getoption("framework"), [1, 2])
     if expected is None:
@@ -381,7 +381,7 @@ def test_true_has_two_meanings(cells):
 def test_dictionaries_have_letters_digits_and_answers(adapter, cells):
     names = cells["dictionaries"].names
     for size in (6, 12, 26):
-        samples = adapter.lesson_drawn(names, "draw_dictionaries", 200, size)
+        samples = adapter.lesson_draw(names, "draw_dictionaries", 200, size)
         samples = [array.astype(int) for array in samples]
         letters, digits, questions, _ = samples
         assert letters.shape == (200, size)
@@ -496,7 +496,7 @@ def test_training_budget(assert_trained_on):
 def tests(adapter, cells) -> dict[int, list[np.ndarray]]:
     """Return, by size, the test's letters, digits, questions and answers."""
     lesson_tests = cells["train"].names["tests"].items()
-    tests = {size: adapter.lesson_test(test) for size, test in lesson_tests}
+    tests = {size: adapter.lesson_arrays(test) for size, test in lesson_tests}
     assert list(tests) == [6, 12, 26]
     for size, test in tests.items():
         tests[size] = [array.astype(int) for array in test]

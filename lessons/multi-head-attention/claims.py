@@ -252,7 +252,7 @@ def draw_questions(
 ) -> list[np.ndarray]:
     """Draw letters, their numbers, the pairs of letters asked for, and the answers."""
     names = cells["questions"].names
-    samples = adapter.lesson_drawn(names, "draw_questions", count, 6, sign)
+    samples = adapter.lesson_draw(names, "draw_questions", count, 6, sign)
     return [array(sample) for sample in samples]
 
 
@@ -326,7 +326,7 @@ def approximately(error: float) -> Any:
     [("errors", "differences", -1), ("solution-sum", "sums", 1)],
 )
 def test_tests_have_many_dictionaries(adapter, cells, cell, test, sign):
-    letters, values, asked, answers = adapter.lesson_test(cells[cell].names[test])
+    letters, values, asked, answers = adapter.lesson_arrays(cells[cell].names[test])
     assert letters.shape == values.shape == answers.shape == (len(letters), 6)
     assert len(letters) in (500, 1000)
     at = (letters[:, None, None] == asked[..., None]).argmax(axis=-1)
@@ -338,7 +338,7 @@ def test_tests_have_many_dictionaries(adapter, cells, cell, test, sign):
 
 def test_errors_are_those_of_models_of_equal_size(adapter, cells):
     names = cells["errors"].names
-    examples = adapter.lesson_test(names["differences"])
+    examples = adapter.lesson_arrays(names["differences"])
     sizes = set()
     for heads, models in names["models"].items():
         expected = []
@@ -389,7 +389,7 @@ def test_each_head_finds_one_letter(adapter, cells):
 
 def test_errors_without_a_head_match_formula(adapter, cells):
     names = cells["without-a-head-shown"].names
-    examples = adapter.lesson_test(names["differences"])
+    examples = adapter.lesson_arrays(names["differences"])
     printed = parse_head_errors(cells["without-a-head-shown"].rows)
     for heads, runs in names["errors_without"].items():
         for seed, costs in enumerate(runs):
@@ -456,13 +456,13 @@ def compute_accuracy(
 
 def draw_texts(adapter: Adapter, cells: Any, count: int = 400) -> list[np.ndarray]:
     """Draw the tokens of texts, and the digits to say in their second halves."""
-    samples = adapter.lesson_drawn(cells["texts"].names, "draw_texts", count)
+    samples = adapter.lesson_draw(cells["texts"].names, "draw_texts", count)
     return [array(sample).astype(int) for sample in samples]
 
 
 def get_reader_test(adapter: Adapter, cells: Any) -> list[np.ndarray]:
     """Return the tokens and digits on which the readers are tested."""
-    test = adapter.lesson_test(cells["readers-shares"].names["test"])
+    test = adapter.lesson_arrays(cells["readers-shares"].names["test"])
     tokens, digits = (array.astype(int) for array in test)
     assert (tokens.shape, digits.shape) == ((500, 16), (500, 4))
     np.testing.assert_array_equal(tokens[:, 9::2] - 26, digits)
@@ -581,7 +581,7 @@ def test_heads_have_no_order(cells):
 
 def test_one_head_can_add(adapter, cells):
     names = cells["solution-sum-shown"].names
-    examples = adapter.lesson_test(names["sums"])
+    examples = adapter.lesson_arrays(names["sums"])
     errors = [float(error) for error in names["sum_errors"]]
     starts = set()
     for model, error in zip(names["adders"], errors, strict=True):

@@ -73,7 +73,9 @@ def test_hands_that_turn_together_keep_their_score(cells):
 def test_turn_is_by_30_degrees_for_each_position(adapter, cells):
     turn = cells["turn"].names["turn"]
     for x, y, position in ((1, 0, 3), (3, -2, 1), (0.5, 4, 7), (2, 1, -5)):
-        actual = array(turn(adapter.tensor(np.array([x, y], adapter.HAND)), position))
+        actual = array(
+            turn(adapter.tensor(np.array([x, y], adapter.HAND_DTYPE)), position)
+        )
         expected = hand((x, y), position)
         np.testing.assert_allclose(actual, [expected.real, expected.imag], atol=1e-5)
 
@@ -217,7 +219,7 @@ def expected_bucket(distance: int, count: int = 8, far: int = 16) -> int:
 @pytest.mark.parametrize(("count", "far"), [(8, 16), (16, 64), (32, 128)])
 def test_far_distances_share_wider_buckets(adapter, cells, count, far):
     calls = [(distance, count, far) for distance in range(2 * far)]
-    buckets = adapter.lesson_each(cells["bucket"].names, "bucket", calls)
+    buckets = adapter.lesson_map(cells["bucket"].names, "bucket", calls)
     assert buckets == [expected_bucket(*args) for args in calls]
 
 
@@ -245,7 +247,7 @@ def mark_last_match(letters: np.ndarray, asked: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("n", [16, 48])
 def test_answer_is_the_last_digit_of_the_letter(adapter, cells, n):
-    samples = adapter.lesson_drawn(cells["entries"].names, "draw_entries", 300, n)
+    samples = adapter.lesson_draw(cells["entries"].names, "draw_entries", 300, n)
     letters, digits, asked, answers = (array(x).astype(int) for x in samples)
     assert letters.shape == digits.shape == (300, n)
     assert asked.shape == answers.shape == (300, 1)
@@ -319,7 +321,7 @@ def tests(adapter, cells) -> dict[int, list[np.ndarray]]:
     """The letters, digits, letters asked for and answers of the test texts, by their length."""
     tests = {}
     for n in LENGTHS:
-        examples = adapter.lesson_test(cells["train"].names["tests"][n])
+        examples = adapter.lesson_arrays(cells["train"].names["tests"][n])
         tests[n] = [x.astype(int) for x in examples]
         letters, digits, asked, answers = tests[n]
         assert letters.shape == digits.shape == (500, n)

@@ -264,7 +264,7 @@ def encoding(adapter, cells) -> Callable[..., Any]:
 # In single precision, frequencies would put position 1000 off by 5e-6.
 @pytest.mark.parametrize(("width", "offset"), [(32, 992), (7, 0), (32, 3), (1, 2)])
 def test_encoding_adds_positions_singly_or_at_once(adapter, encoding, width, offset):
-    encode = partial(adapter.lesson_encoding, encoding(width, 0))
+    encode = partial(adapter.lesson_encode, encoding(width, 0))
     X = np.random.default_rng(0).normal(size=(2, 8, width)).astype("float32")
     P = reference.positional_encoding(1000, width)[offset : offset + 8]
     output = encode(X, offset)
@@ -276,12 +276,12 @@ def test_encoding_adds_positions_singly_or_at_once(adapter, encoding, width, off
 def test_dropout_is_for_training_and_p_is_not_saved(adapter, encoding):
     layer, ones = encoding(8, 0.5), np.ones((1, 20, 8), "float32")
     whole = 1 + reference.positional_encoding(20, 8)[None]
-    np.testing.assert_allclose(adapter.lesson_encoding(layer, ones), whole, atol=1e-6)
-    dropped = adapter.lesson_encoding(layer, ones, training=True)
+    np.testing.assert_allclose(adapter.lesson_encode(layer, ones), whole, atol=1e-6)
+    dropped = adapter.lesson_encode(layer, ones, training=True)
     expected = np.where(dropped == 0, 0, 2 * whole)
     np.testing.assert_allclose(dropped, expected, atol=1e-5)
     assert 0.3 < (dropped != 0).mean() < 0.7
-    assert adapter.lesson_kept(layer) == []  # neither trained nor saved
+    assert adapter.lesson_state_names(layer) == []  # neither trained nor saved
 
 
 @pytest.mark.parametrize(("offset", "last"), [(-1, 8), (991, 1000)])
@@ -289,7 +289,7 @@ def test_positions_past_the_ends_are_refused(adapter, encoding, offset, last):
     # no positions -1 to 8: there are 0 to 999
     message = rf"{offset}\D+{last}\D+0\D+999"
     with pytest.raises(ValueError, match=message):
-        adapter.lesson_encoding(encoding(7, 0), np.zeros((1, 10, 7), "float32"), offset)
+        adapter.lesson_encode(encoding(7, 0), np.zeros((1, 10, 7), "float32"), offset)
 
 
 def test_embedding_and_encoding_have_comparable_lengths(cells, framework):
@@ -369,7 +369,7 @@ def test_rotated_scores_are_those_of_the_formula(adapter, cells):
     positions = -np.arange(60)  # the lesson turns clockwise
     q, k = (np.tile(array(names[name])[0], (1, 60, 1)) for name in ("q", "k_"))
     Q, K = (reference.rotary(x, positions)[0] for x in (q, k))
-    turned = adapter.lesson_turned(names, q.astype("float32"))
+    turned = adapter.lesson_rotate(names, q.astype("float32"))
     np.testing.assert_allclose(turned[0], Q, atol=1e-4)
     scores = array(names["scores"])
     np.testing.assert_allclose(scores, Q @ K.T, atol=1e-3)
@@ -435,7 +435,7 @@ def rotate_heads(projection: reference.Linear, X: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("length", TESTED)
 def test_labels_tell_whether_the_zero_comes_first(adapter, cells, length):
     names = cells["task"].names
-    tokens, labels = adapter.lesson_drawn(names, "draw_sequences", 100, length)
+    tokens, labels = adapter.lesson_draw(names, "draw_sequences", 100, length)
     assert tokens.shape == (100, length)
     np.testing.assert_array_equal(np.sort(tokens)[:, :2], [[0, 1]] * 100)
     assert (np.sort(tokens)[:, 2].min(), tokens.max()) == (2, 9)
@@ -447,7 +447,7 @@ def test_labels_tell_whether_the_zero_comes_first(adapter, cells, length):
 def test_sequences_are_drawn_evenly(adapter, cells):
     """No number depends on another: a place says nothing of the 0's and the 1's."""
     names = cells["task"].names
-    tokens, labels = adapter.lesson_drawn(names, "draw_sequences", 4000)
+    tokens, labels = adapter.lesson_draw(names, "draw_sequences", 4000)
     assert labels.mean() == pytest.approx(0.5, abs=0.03)
     shares = np.bincount(tokens[tokens > 1])[2:] / (tokens > 1).sum()
     np.testing.assert_allclose(shares, 1 / 8, atol=0.01)
@@ -591,7 +591,7 @@ def test_accuracies_are_those_of_sequences_of_each_length(
     tests = cells["five-readers"].names["tests"]
     tests = tests.values() if isinstance(tests, dict) else tests
     for length, test, actual in zip(TESTED, tests, results[0, 0], strict=True):
-        tokens, labels = adapter.lesson_test(test)
+        tokens, labels = adapter.lesson_arrays(test)
         assert tokens.shape == (500, length)
         answers = run_in_batches(partial(read, weights), tokens.astype(int))
         assert actual == pytest.approx(accuracy(answers > 0, labels > 0), abs=0.0021)

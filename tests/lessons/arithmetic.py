@@ -1,4 +1,4 @@
-r"""Evaluate the LaTeX arithmetic of a lesson's text: is ``e^1 + e^0 = 2.7 + 1 = 3.7`` right?"""
+r"""Evaluate the LaTeX arithmetic of a lesson's text, such as ``e^1 + e^0 = 2.7 + 1 = 3.7``."""
 
 import math
 import re
@@ -21,31 +21,31 @@ SAMPLES = [
 
 
 class Parser:
-    """A recursive descent parser, which evaluates as it reads. Raises ValueError for other LaTeX."""
+    """A recursive descent parser that evaluates while it reads. Raises ValueError for other LaTeX."""
 
     def __init__(self, formula: str, letters: Mapping[str, float]) -> None:
         self._tokens = [*TOKEN.findall(SPACING.sub("", formula)), ""]
         self._values = {**letters, **CONSTANTS}
 
     def sum(self, end: str) -> float:
-        found = self._product()
+        value = self._product()
         while self._tokens[0] in ("+", "-"):
             sign = 1 if self._tokens.pop(0) == "+" else -1
-            found += sign * self._product()
+            value += sign * self._product()
         if self._tokens.pop(0) != end:
             raise ValueError
-        return found
+        return value
 
     def _product(self) -> float:
-        found = -1.0 if self._take("-") else 1.0
-        found *= self._power()
+        value = -1.0 if self._take("-") else 1.0
+        value *= self._power()
         while self._tokens[0] not in ("", "+", "-", *BRACKETS.values()):
             if self._take("/"):
-                found /= self._power()
+                value /= self._power()
             else:
                 _ = self._take(r"\cdot") or self._take(r"\times")
-                found *= self._power()
-        return found
+                value *= self._power()
+        return value
 
     def _power(self) -> float:
         base = self._atom()
@@ -54,23 +54,23 @@ class Parser:
     def _atom(self) -> float:
         token = self._tokens.pop(0)
         if token in BRACKETS:
-            found = self.sum(BRACKETS[token])
+            value = self.sum(BRACKETS[token])
         elif token == r"\frac":
-            found = self._atom() / self._atom()
+            value = self._atom() / self._atom()
         elif token in FUNCTIONS:
-            found = FUNCTIONS[token](self._atom())
+            value = FUNCTIONS[token](self._atom())
         elif token in self._values:
-            found = self._values[token]
+            value = self._values[token]
         else:
-            found = float(token)
-        return math.radians(found) if self._take("°") else found
+            value = float(token)
+        return math.radians(value) if self._take("°") else value
 
     def _take(self, token: str) -> bool:
         return self._tokens[0] == token and bool(self._tokens.pop(0))
 
 
 def evaluate(formula: str, letters: Mapping[str, float] | None = None) -> float:
-    """Return the value; not a number if this is not arithmetic, or has other letters than these."""
+    """Return the value, or NaN if this is not arithmetic, or has other letters than these."""
     try:
         return Parser(formula, letters or {}).sum(end="")
     except (ArithmeticError, IndexError, ValueError):
@@ -78,27 +78,27 @@ def evaluate(formula: str, letters: Mapping[str, float] | None = None) -> float:
 
 
 def rounds_to(value: float, number: str) -> bool:
-    """Whether the value, rounded as the number is, gives that number.
+    """Return whether the value rounds to the number.
 
     0.7 does not count as a 1: without decimals, rounding may change at most a twentieth.
     """
-    wanted, decimals = float(number), len(number.partition(".")[2])
-    allowed = 0.5 * 10**-decimals if decimals else min(0.5, 0.05 * wanted)
-    return abs(value - wanted) <= allowed + 1e-9
+    rounded, decimals = float(number), len(number.partition(".")[2])
+    allowed = 0.5 * 10**-decimals if decimals else min(0.5, 0.05 * rounded)
+    return abs(value - rounded) <= allowed + 1e-9
 
 
 def is_right(formula: str) -> bool | None:
-    """Whether a chain of equations holds; None where that cannot be computed.
+    """Return whether a chain of equations holds, or None if that cannot be computed.
 
-    An equation with letters is right if it holds whatever the letters stand for, and else unknown.
+    An equation with letters is right if it holds for all values of the letters, and otherwise unknown.
     """
     parts = RELATION.split(formula)
     relations = parts[1::2]
-    found = [*map(compare, parts[::2], relations, parts[2::2])]
-    if False in found:
+    results = [*map(compare, parts[::2], relations, parts[2::2])]
+    if False in results:
         return False
-    known = [each for each, relation in zip(found, relations, strict=True) if relation not in "<>"]
-    return True if known and None not in known else None
+    equations = [x for x, relation in zip(results, relations, strict=True) if relation not in "<>"]
+    return True if equations and None not in equations else None
 
 
 def compare(left: str, relation: str, right: str) -> bool | None:

@@ -1,15 +1,15 @@
-"""What a lesson's claims (LESSON/claims.py) are tested with: a pytest plugin (conftest.py).
+"""Execute a lesson's cells for its claims (LESSON/claims.py): a pytest plugin (conftest.py).
 
-``.venv/bin/python -m pytest lessons/LESSON/claims.py --framework jax``: the code file runs from top to
-bottom, cell by cell, and each test looks at what the cells left behind. Besides its tests a file of claims
-has what tests/lessons/test_notebooks.py holds all the lesson's notebooks to:
+``.venv/bin/python -m pytest lessons/LESSON/claims.py --framework jax`` runs the code file from top to bottom, cell by
+cell, and the tests check its variables, output and figures. Besides tests a file of claims has constants for
+tests/lessons/test_notebooks.py:
 
 ``DETERMINED``
-    the cells that show the same in every framework, to the last digit
+    the cells whose output is the same in every framework, to the last digit
 ``IN_ANOTHER_FORM``
-    those that a framework shows in its own way
+    the cells whose output has another form in some frameworks
 
-A lesson that trains models has ``BUDGETS``, too: in each framework the steps, the examples in each, and the rate.
+A lesson that trains models also has ``BUDGETS``: each framework's steps, examples per step, and learning rate.
 """
 
 import ast
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from tools.weave.programs import ProgramCell
 
 
-# A failed claim says what was compared, there too.
+# Let failed assertions in that module show what was compared.
 pytest.register_assert_rewrite("tests.lessons.shared_claims")
 
-# What the cells of a notebook left behind, where claims are tested in its kernel.
-LEFT_BEHIND = pytest.StashKey[Mapping[str, "ExecutedCell"]]()
+# The executed cells of a notebook, if claims are tested in its kernel.
+EXECUTED = pytest.StashKey[Mapping[str, "ExecutedCell"]]()
 
 
 WRITTEN = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?=f?\b)")
@@ -57,68 +57,68 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--as-needed",
         action="store_true",
-        help="a lesson's cell is executed once a test asks for it",
+        help="execute a lesson's cell when a test needs it",
     )
     parser.addoption("--first", metavar="CELL", help="begin with the claims about this cell")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
-    """A lesson claims nothing in a framework that it is not in."""
+    """Deselect claims of lessons that the framework does not have."""
     if first := config.getoption("first"):
         items.sort(key=lambda item: not is_about(item, first))
     framework = config.getoption("framework")
-    left_out = [
+    deselected = [
         item
         for item in items
         if item.path.name == "claims.py"
         and item.path.parent.name != "live"
         and framework not in find_frameworks(item.path.parent)
     ]
-    if left_out:
-        items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=left_out)
+    if deselected:
+        items[:] = [item for item in items if item not in deselected]
+        config.hook.pytest_deselected(items=deselected)
 
 
 def is_about(item: pytest.Item, cell: str) -> bool:
-    """Whether the test names this cell, or has its name from outside."""
+    """Return whether the test names this cell, in its code or as a parameter."""
     if not isinstance(item, pytest.Function):
         return False
-    given = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return cell in given or f'"{cell}"' in inspect.getsource(item.function)
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return cell in parameters or f'"{cell}"' in inspect.getsource(item.function)
 
 
 @dataclass
 class ExecutedCell:
-    """What one cell left behind."""
+    """A cell's source, and its variables, output and figures after execution."""
 
     source: str
-    value: Any  # of its last expression
+    value: Any  # the last expression's
     printed: str
     figures: list[Any]
     names: dict[str, Any]
 
     def again(self, **names: Any) -> str:
-        """What it prints once more, where some names mean something else."""
+        """Execute the cell again with some names replaced, and return what it prints."""
         with redirect_stdout(io.StringIO()) as printed:
             exec(self.source, {**self.names, **names})
         return printed.getvalue()
 
     def passed_through(self, variable: str) -> list[Any]:
-        """What its loop on the outermost level goes through that gives this name to each."""
+        """Return the values that the outermost loop with this variable iterates over."""
         loops = [part for part in ast.parse(self.source).body if isinstance(part, ast.For)]
-        (found,) = (loop for loop in loops if ast.unparse(loop.target) == variable)
-        iterable = ast.Expression(found.iter)
+        (loop,) = (loop for loop in loops if ast.unparse(loop.target) == variable)
+        iterable = ast.Expression(loop.iter)
         return list(eval(compile(iterable, "<loop>", "eval"), dict(self.names)))
 
     @property
     def rows(self) -> list[list[float]]:
-        """The numbers of each line that it printed; lines without one are left out."""
+        """The numbers in each printed line that has any."""
         return rows_of(self.printed)
 
     @property
     def numbers(self) -> set[float]:
-        """Those in its code, Java's too."""
-        return {float(each) for each in WRITTEN.findall(self.source)}
+        """The numbers in its code, in Python or Java."""
+        return {float(number) for number in WRITTEN.findall(self.source)}
 
     @property
     def panels(self) -> list[Any]:
@@ -134,24 +134,24 @@ class ExecutedCell:
 
     @property
     def legend(self) -> list[str]:
-        """The curves' names, in their order."""
+        """The names of the curves, in order."""
         (figure,) = self.figures
         return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
 
 
 class Cells(Mapping[str, ExecutedCell]):
-    """A lesson's cells by their names, each executed once one of them or a later one is asked for."""
+    """A lesson's cells by name, executed in order when one of them is needed."""
 
     def __init__(self, code: "list[ProgramCell]") -> None:
-        # As in a notebook, where what cells define is that of the module __main__.
+        # As in a notebook, cells define names of the module __main__.
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._all = {cell.name: cell for cell in code}
-        self._to_come = deque(code)
+        self._remaining = deque(code)
         self._executed: dict[str, ExecutedCell] = {}
 
     def __getitem__(self, name: str) -> ExecutedCell:
         while name in self._all and name not in self._executed:
-            self._execute(self._to_come.popleft())
+            self._execute(self._remaining.popleft())
         return self._executed[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -161,7 +161,7 @@ class Cells(Mapping[str, ExecutedCell]):
         return len(self._all)
 
     def _execute(self, cell: "ProgramCell") -> None:
-        # Here: this plugin is in every process that runs tests.
+        # Imported here, since every process that runs tests imports this plugin.
         import matplotlib.pyplot as plt
 
         names = self._names
@@ -182,9 +182,9 @@ class Cells(Mapping[str, ExecutedCell]):
 
 @pytest.fixture(scope="module")
 def cells(request: pytest.FixtureRequest) -> Mapping[str, ExecutedCell]:
-    """What each cell of the lesson left behind, in the framework asked for."""
-    if left_behind := request.config.stash.get(LEFT_BEHIND, None):
-        return left_behind
+    """Return the lesson's executed cells in the framework."""
+    if executed := request.config.stash.get(EXECUTED, None):
+        return executed
     from tools.weave.programs import read_code
     from tools.weave.prose import ORIGINAL
 
@@ -192,13 +192,13 @@ def cells(request: pytest.FixtureRequest) -> Mapping[str, ExecutedCell]:
     code = Notebook(request.path.parent, ORIGINAL, framework).code
     cells = Cells([*read_code(code).values()])
     if not request.config.getoption("as_needed"):
-        # From top to bottom: what a test draws at random leaves the next cell's numbers alone.
+        # Execute all cells first, so that random draws in tests do not change later cells.
         list(cells.values())
     return cells
 
 
 class Rows(Mapping[str, list[list[float]]]):
-    """The numbers of each line that a cell printed, by the cell's name."""
+    """The numbers in each line that a cell printed, by the cell's name."""
 
     def __init__(self, cells: Mapping[str, ExecutedCell]) -> None:
         self._cells = cells
@@ -220,20 +220,20 @@ def rows(cells: Mapping[str, ExecutedCell]) -> Rows:
 
 @pytest.fixture
 def python_alone(request: pytest.FixtureRequest) -> None:
-    """For a test that executes a lesson's cell or function again with other names, or reads its syntax."""
+    """Skip a test in Java that executes a cell or a function with other names, or parses it."""
     if not FRAMEWORKS[request.config.getoption("framework")].is_python:
         pytest.skip("a cell in Java cannot be executed with other names")
 
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch, python_alone: None) -> Callable[..., None]:
-    """Has one of the lesson's functions find others in place of those that it calls, by their names."""
+    """Return a function that replaces names in the module of one of the lesson's functions."""
 
-    def exchange(function: Any, **others: Any) -> None:
+    def replace(function: Any, **others: Any) -> None:
         for name, other in others.items():
             monkeypatch.setitem(function.__globals__, name, other)
 
-    return exchange
+    return replace
 
 
 @pytest.fixture
@@ -246,8 +246,10 @@ def framework(request: pytest.FixtureRequest) -> str:
 def assert_trained_on(
     request: pytest.FixtureRequest, cells: Mapping[str, ExecutedCell], framework: str
 ) -> Callable[[str, str, int], None]:
-    """Check what models are trained on: so many steps, each with so many examples, and the rate, as the lesson's BUDGETS
-    have them; and where the cell can be executed again, that what it draws is of this length."""
+    """Return a function that checks steps, examples per step and learning rate against the lesson's BUDGETS.
+
+    In Python it executes the cell again, and checks the length of the sequences that it draws.
+    """
     budgets = request.module.BUDGETS
     steps, batch, *_ = budget = budgets.get(framework, budgets["others"])
 
@@ -261,25 +263,25 @@ def assert_trained_on(
             watch(names["train"], **{draws: watched})
             cells[cell].again()
 
-        drawn = [first for first, *_ in first_calls(run, names[draws])]
-        assert {len(each) for each in drawn} <= {1, batch, steps * batch}
-        assert {each.shape[1] for each in drawn} == {length}
+        sequences = [first for first, *_ in first_calls(run, names[draws])]
+        assert {len(x) for x in sequences} <= {1, batch, steps * batch}
+        assert {x.shape[1] for x in sequences} == {length}
 
     return check
 
 
 class EnoughError(Exception):
-    """Ends a function that was watched, once it has told what it does."""
+    """Ends the run of a watched function after enough calls."""
 
 
 def first_calls(
     run: Callable[[Callable[..., Any]], Any], function: Callable[..., Any]
 ) -> list[Any]:
-    """What ``function`` gives in its first calls while ``run`` runs, which is handed it, and then ended."""
+    """Return the results of the first calls of ``function`` in ``run(function)``, and then end the run."""
     results: list[Any] = []
 
     def watched(*args: Any, **kwargs: Any) -> Any:
-        if len(results) == 4:  # one is for a layer that takes its sizes from its input
+        if len(results) == 4:  # including one for a layer that takes its sizes from its input
             raise EnoughError
         results.append(function(*args, **kwargs))
         return results[-1]
@@ -289,16 +291,16 @@ def first_calls(
     return results
 
 
-# What cells leave behind, print and draw, read
+# Reading variables, output and figures
 
 
 def array(x: Any) -> np.ndarray:
-    """Of any framework, in double precision."""
+    """Convert a tensor of any framework to a NumPy array in double precision."""
     return to_numpy("the lesson's", x).astype(float)
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    """Over the last axis."""
+    """Return the softmax over the last axis."""
     powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)
 
@@ -312,58 +314,51 @@ def numbers(text: str) -> list[float]:
 
 
 def rows_of(text: str) -> list[list[float]]:
-    """The numbers of each line that has any."""
+    """Return the numbers in each line that has any."""
     return [*filter(None, map(numbers, text.splitlines()))]
 
 
 def assert_printed(rows: Any, expected: Any, digits: int = 2) -> None:
-    """These numbers, as they are rounded."""
+    """Check numbers that are rounded to this many digits."""
     np.testing.assert_allclose(rows, expected, atol=0.51 * 10**-digits)
 
 
 def assert_axes(cell: Any, across: str, down: str) -> None:
-    """The names of its figure's axes, along its edges."""
+    """Check the labels of the axes of a figure's heat maps."""
     (figure,) = cell.figures
-    named = [axes for axes in figure.axes if axes.get_images()]
-    assert {axes.get_xlabel() for axes in named} - {""} == {across}
-    assert {axes.get_ylabel() for axes in named} - {""} == {down}
+    panels = [axes for axes in figure.axes if axes.get_images()]
+    assert {axes.get_xlabel() for axes in panels} - {""} == {across}
+    assert {axes.get_ylabel() for axes in panels} - {""} == {down}
 
 
-def named(figure: str) -> list[str]:
-    """The curves' names, in their order."""
-    return re.findall(r"\. ([^.]+): \d+ points", figure)
-
-
-def hold_recorded(
-    left_behind: dict[str, dict[str, Any]], printed: dict[str, str], claims: str, framework: str
+def run_recorded_claims(
+    recorded: dict[str, dict[str, Any]], printed: dict[str, str], claims: str, framework: str
 ) -> None:
-    """In the kernel: tests the claims; prints what pytest says of them. Raises AssertionError where one fails."""
+    """Test the claims in a notebook's kernel, and print pytest's output. Raises AssertionError if one fails."""
     os.chdir(ROOT)
-    fault = lacking_cells(printed, left_behind)
+    fault = missing_cells(printed, recorded)
     if not fault:
-        cells = {
-            name: ExecutedCell(printed=printed[name], **left) for name, left in left_behind.items()
-        }
-        fault = claims_fault(cells, claims, framework)
+        cells = {name: ExecutedCell(printed=printed[name], **x) for name, x in recorded.items()}
+        fault = find_claims_fault(cells, claims, framework)
     print(fault)
     assert not fault
 
 
-def lacking_cells(names: Iterable[str], executed: Container[str]) -> str:
-    """What is said where some cells were not executed; nothing where all were."""
-    lacking = [name for name in names if name not in executed]
-    return f"not tested, for these cells were not executed: {', '.join(lacking)}" if lacking else ""
+def missing_cells(names: Iterable[str], executed: Container[str]) -> str:
+    """Return a message about cells that were not executed, empty if all were."""
+    missing = [name for name in names if name not in executed]
+    return f"not tested, for these cells were not executed: {', '.join(missing)}" if missing else ""
 
 
-def claims_fault(cells: Mapping[str, ExecutedCell], claims: str, framework: str) -> str:
-    """Test a lesson's claims by what its cells left behind; return what pytest says where one fails."""
+def find_claims_fault(cells: Mapping[str, ExecutedCell], claims: str, framework: str) -> str:
+    """Test a lesson's claims on its executed cells; return pytest's output if one fails."""
 
-    class Given:
+    class ExecutedCells:
         def pytest_configure(self, config: pytest.Config) -> None:
-            config.stash[LEFT_BEHIND] = cells
+            config.stash[EXECUTED] = cells
 
     options = ["-q", "--capture=sys", "--color=no", "--no-header", "--framework", framework]
-    # What claims need, and no more: the start takes longer than most of them.
+    # Only what claims need, since starting pytest takes longer than most of them.
     options += ["--disable-plugin-autoload", "--noconftest", "--override-ini", "addopts="]
     options += ["--import-mode", "importlib", "--rootdir", str(ROOT)]
     for plugin in (
@@ -373,8 +368,8 @@ def claims_fault(cells: Mapping[str, ExecutedCell], claims: str, framework: str)
         "no:unraisableexception",
     ):
         options += ["-p", plugin]
-    # Of plugins that are here already.
+    # The plugins are imported already.
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    with redirect_stdout(io.StringIO()) as said:
-        code = pytest.main([claims, *options], plugins=[Given()])
-    return said.getvalue() if code else ""
+    with redirect_stdout(io.StringIO()) as output:
+        code = pytest.main([claims, *options], plugins=[ExecutedCells()])
+    return output.getvalue() if code else ""

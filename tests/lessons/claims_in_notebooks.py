@@ -1,12 +1,13 @@
-"""The claims of the lessons, tested while nbval executes the notebooks: a pytest plugin (conftest.py).
+"""Test the lessons' claims while nbval executes the notebooks: a pytest plugin (conftest.py).
 
-``pytest --nbval --claims notebooks/en/jax``: what a notebook's cells leave behind is held to the claims of its
-lesson, in the same kernel. So no lesson is executed twice, and what the claims are held to is what nbval has
-compared (``--nbval-lax --claims``: what it has executed). A lesson's notebooks in other languages have the
-same program: one of them is held to its claims, that in the original language.
+``pytest --nbval --claims notebooks/en/jax`` tests the claims of a lesson on the variables, output and figures of its
+notebook, in the same kernel. So no lesson is executed twice, and claims are tested on what nbval has compared
+(``--nbval-lax --claims``: on what it has executed). A lesson's notebooks in other languages have the same program,
+so only the one in the original language is tested.
 
-The claims, LESSON/claims.py, come after the last cell: of each cell it is kept what it leaves behind. In Python that stays in
-the kernel, and the claims are tested there; a kernel of Java hands it over (tests/lessons/java), and they are tested here.
+The claims, LESSON/claims.py, come after the last cell, and the results of each cell are recorded until then. In Python
+they stay in the kernel, where the claims are tested; a Java kernel sends them (tests/lessons/java), and the claims are
+tested here.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,7 @@ import pytest
 from nbval.plugin import IPyNbCell
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.lessons.cells import claims_fault, lacking_cells
+from tests.lessons.cells import find_claims_fault, missing_cells
 from tests.lessons.java.values import Java, JavaCell, JavaError, Names, assigned_names
 from tools.run.page_kernel import Execution, KernelDiedError, PageKernel
 from tools.run.regression import NotebookCell, NotebookFile
@@ -30,29 +31,29 @@ BEGIN = "shell.recording = Recording(shell, sources)"
 END = """
 import sys
 sys.path.insert(0, root)
-from tests.lessons.cells import hold_recorded
-hold_recorded(shell.recording.left_behind, printed, claims, framework)
+from tests.lessons.cells import run_recorded_claims
+run_recorded_claims(shell.recording.left_behind, printed, claims, framework)
 """
 
 
-def _apart(code: str, **given: Any) -> str:
-    """To be executed in a kernel, where the notebook's names stay as they are."""
-    return f"exec({code!r}, {{'shell': get_ipython(), **{given!r}}})"
+def _isolate(code: str, **names: Any) -> str:
+    """Return code that runs in its own namespace, so that the notebook's names do not change."""
+    return f"exec({code!r}, {{'shell': get_ipython(), **{names!r}}})"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--claims", action="store_true", help="hold the notebooks to their lessons' claims, too"
+        "--claims", action="store_true", help="test the lessons' claims in the notebooks, too"
     )
 
 
 class Claims(pytest.Item):
-    """About what a notebook's cells leave behind, after which they come."""
+    """The claims of a notebook's lesson, which come after its cells."""
 
     parent: NotebookFile
 
-    def __init__(self, notebook: Notebook, **given: Any) -> None:
-        super().__init__("claims", **given)
+    def __init__(self, notebook: Notebook, **kwargs: Any) -> None:
+        super().__init__("claims", **kwargs)
         self.add_marker(pytest.mark.random_order(disabled=True))
         self.notebook = notebook
         program = read_code(notebook.code, notebook.language)
@@ -63,64 +64,64 @@ class Claims(pytest.Item):
     def kernel(self) -> PageKernel:
         return self.parent.kernel
 
-    def fault(self) -> str:
-        """What is wrong with them; nothing where all is well."""
+    def find_fault(self) -> str:
+        """Return why the claims fail, or an empty string."""
         raise NotImplementedError
 
     def setup(self) -> None:
-        IPyNbCell.setup(self)  # they are cells: below one that ends the kernel, expected to fail
+        IPyNbCell.setup(self)  # as for a cell: expected to fail after one that ends the kernel
 
     def runtest(self) -> None:
         try:
-            said = self.fault()
+            fault = self.find_fault()
         except (KernelDiedError, TimeoutError) as error:
             self.parent.timed_out = True
             died = isinstance(error, KernelDiedError)
             limit = self.kernel.cell_timeout
-            said = f"not tested: {'the kernel died' if died else f'longer than {limit:g} seconds'}"
-        if said:
-            pytest.fail(said, pytrace=False)
+            fault = f"not tested: {'the kernel died' if died else f'longer than {limit:g} seconds'}"
+        if fault:
+            pytest.fail(fault, pytrace=False)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, self.nodeid
 
 
-class ClaimsOfPython(Claims):
-    """All those of a lesson."""
+class PythonClaims(Claims):
+    """The claims of a lesson in Python, tested in its kernel."""
 
-    def __init__(self, cells: list[NotebookCell], **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, cells: list[NotebookCell], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.cells = [cell for cell in cells if cell.code_cell.name in self.sources]
 
     def begin(self) -> None:
-        """Before the notebook's first cell."""
+        """Start recording, before the notebook's first cell."""
         code = RECORDING.read_text(encoding="utf-8") + BEGIN
-        told = self.kernel.execute_extra(_apart(code, sources=self.sources))
-        assert not told.fault, told.fault
+        result = self.kernel.execute_extra(_isolate(code, sources=self.sources))
+        assert not result.fault, result.fault
 
-    def fault(self) -> str:
+    def find_fault(self) -> str:
         printed = dict.fromkeys(self.sources, "")
         for cell in self.cells:
-            if execution := _execution_of(cell):
+            if execution := _find_execution(cell):
                 printed[cell.code_cell.name] = execution.printed
-        given = {"root": str(ROOT), "claims": self.claims, "framework": self.notebook.framework}
-        told = self.kernel.execute_extra(_apart(END, printed=printed, **given))
-        return (told.printed or told.fault) if told.fault else ""
+        names = {"root": str(ROOT), "claims": self.claims, "framework": self.notebook.framework}
+        result = self.kernel.execute_extra(_isolate(END, printed=printed, **names))
+        return (result.printed or result.fault) if result.fault else ""
 
 
-class ClaimsOfJava(Claims):
-    """All those of a lesson, about what its cells in Java leave behind."""
+class JavaClaims(Claims):
+    """The claims of a lesson in Java, tested on values from its kernel."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self.kept: dict[str, JavaCell] = {}
-        self.places: dict[str, str] = {}  # of the variables, by their names
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cells: dict[str, JavaCell] = {}
+        self.keys: dict[str, str] = {}  # of stored variables, by their names
         self.java: Java | None = None
-        self.error = ""  # of the first cell whose values could not be kept
+        self.error = ""  # of the first cell whose values could not be stored
 
-    def keep(self, cell: NotebookCell) -> None:
-        """Once a cell has run: what it has set is another after the next."""
-        name, execution = cell.code_cell.name, _execution_of(cell)
+    def store(self, cell: NotebookCell) -> None:
+        """Store a cell's variables after it has run, since later cells may change them."""
+        name, execution = cell.code_cell.name, _find_execution(cell)
         if cell.code_cell.source != self.sources.get(name) or not execution or execution.fault:
             return
         names = assigned_names(cell.code_cell.source)
@@ -132,60 +133,60 @@ class ClaimsOfJava(Claims):
         except JavaError as error:
             self.error = self.error or f"{name}: {error}"
             return
-        self.places = self.places | {each: f"{name}/{each}" for each in names}
-        of_cell = Names(self.java, self.places)
-        self.kept[name] = JavaCell(self.java, name, cell.code_cell.source, execution, of_cell)
+        self.keys = self.keys | {each: f"{name}/{each}" for each in names}
+        variables = Names(self.java, self.keys)
+        self.cells[name] = JavaCell(self.java, name, cell.code_cell.source, execution, variables)
 
-    def fault(self) -> str:
-        fault = lacking_cells(self.sources, self.kept)
+    def find_fault(self) -> str:
+        fault = missing_cells(self.sources, self.cells)
         if fault:
             return f"{fault}\n{self.error}".rstrip()
-        return claims_fault(self.kept, self.claims, self.notebook.framework)
+        return find_claims_fault(self.cells, self.claims, self.notebook.framework)
 
 
-def _execution_of(cell: NotebookCell) -> Execution | None:
+def _find_execution(cell: NotebookCell) -> Execution | None:
     return cell.parent.kernel.find_execution(cell.cell_num, cell.code_cell)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     if not config.getoption("claims"):
         return
-    held = {notebook.path: notebook for notebook in _to_be_held()}
-    for file, cells in _cells_of_notebooks(items).items():
-        if notebook := held.get(file.path.resolve()):
+    notebooks = {notebook.path: notebook for notebook in _tested_notebooks()}
+    for file, cells in _group_by_notebook(items).items():
+        if notebook := notebooks.get(file.path.resolve()):
             if FRAMEWORKS[notebook.framework].is_python:
-                claims = ClaimsOfPython.from_parent(file, notebook=notebook, cells=cells)
-                cells[0].stash[BEGINS] = claims
+                claims = PythonClaims.from_parent(file, notebook=notebook, cells=cells)
+                cells[0].stash[PYTHON_CLAIMS] = claims
             else:
-                claims = ClaimsOfJava.from_parent(file, notebook=notebook)
+                claims = JavaClaims.from_parent(file, notebook=notebook)
                 for cell in cells:
-                    cell.stash[KEEPS] = claims
+                    cell.stash[JAVA_CLAIMS] = claims
             items.insert(items.index(cells[-1]) + 1, claims)
 
 
-def _to_be_held() -> Iterable[Notebook]:
-    """Of each lesson in each framework the first language, which is the original wherever it is told in it."""
+def _tested_notebooks() -> Iterable[Notebook]:
+    """Return a notebook for each lesson and framework, in the original language if there is one."""
     first: dict[Path, Notebook] = {}
     for notebook in list_notebooks():
         first.setdefault(notebook.code, notebook)
     return first.values()
 
 
-BEGINS = pytest.StashKey[ClaimsOfPython]()
-KEEPS = pytest.StashKey[ClaimsOfJava]()
+PYTHON_CLAIMS = pytest.StashKey[PythonClaims]()
+JAVA_CLAIMS = pytest.StashKey[JavaClaims]()
 
 
-def _cells_of_notebooks(items: list[pytest.Item]) -> dict[NotebookFile, list[NotebookCell]]:
-    found: dict[NotebookFile, list[NotebookCell]] = {}
+def _group_by_notebook(items: list[pytest.Item]) -> dict[NotebookFile, list[NotebookCell]]:
+    cells: dict[NotebookFile, list[NotebookCell]] = {}
     for item in items:
         if isinstance(item, NotebookCell):
-            found.setdefault(item.parent, []).append(item)
-    return found
+            cells.setdefault(item.parent, []).append(item)
+    return cells
 
 
-@pytest.hookimpl(trylast=True)  # once there is a kernel
+@pytest.hookimpl(trylast=True)  # after the kernel has started
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if claims := item.stash.get(BEGINS, None):
+    if claims := item.stash.get(PYTHON_CLAIMS, None):
         claims.begin()
 
 
@@ -194,6 +195,6 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     try:
         yield
     finally:
-        if (claims := item.stash.get(KEEPS, None)) and isinstance(item, NotebookCell):
-            with suppress(KernelDiedError, TimeoutError):  # its claims lack the cell then
-                claims.keep(item)
+        if (claims := item.stash.get(JAVA_CLAIMS, None)) and isinstance(item, NotebookCell):
+            with suppress(KernelDiedError, TimeoutError):  # the cell is then missing
+                claims.store(item)

@@ -1,12 +1,12 @@
-"""Find where the numbers in a lesson's text come from, by one rule for every lesson.
+"""Find the sources of the numbers in a lesson's text, by one rule for every lesson.
 
 A section reaches from one heading to the next. Each of its numbers has one of these sources:
 
 * one of its code cells prints the number, or has it as a constant, in every framework of the lesson
-* it is part of an equation that is right, or equal to a number in one
-* LESSON/numbers.toml has it, with the words around it
+* it is part of a correct equation, or equal to a number in one
+* LESSON/numbers.toml lists it, with the words around it
 
-Numbers in a row, as in (2, 1), stand in a row there as well.
+Consecutive numbers, as in (2, 1), must be consecutive in the source as well.
 """
 
 import re
@@ -20,7 +20,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Number
 
 from tests.lessons.arithmetic import evaluate, is_right, rounds_to
-from tests.lessons.prose import NUMBER, pattern, pieces, without
+from tests.lessons.prose import NUMBER, hide, pattern, pieces
 from tools.weave.lessons import Notebook, find_frameworks
 from tools.weave.prose import Passage, find_original, read_passages
 
@@ -34,12 +34,12 @@ MORE = r"(?:(?:, | and | or | )\d+(?:\.\d+)?(?![A-Za-z\d]))*"
 ROW = re.compile(rf"(?:{NUMBER.pattern}){MORE}(?: ?\\?%)?")
 
 Rows = list[list[float]]
-Cell = tuple[Rows, Rows]  # printed, and written in its code
+Cell = tuple[Rows, Rows]  # printed numbers, and constants in the code
 
 
 @dataclass(frozen=True)
 class Exceptions:
-    """The tables of LESSON/numbers.toml, which says there what each of them has."""
+    """The tables of LESSON/numbers.toml, whose comments explain them."""
 
     given: list[str] = field(default_factory=list)
     worked: dict[str, list[str]] = field(default_factory=dict)
@@ -63,7 +63,7 @@ def read_cells(notebook: Notebook) -> dict[str, Cell]:
                 number = word.replace("_", "").rstrip("fFLdD.")
                 if kind in Number and PRINTED.fullmatch(number):
                     constants[-1].append(float(number))
-                elif word.strip(" \n,-()[]{}"):  # a row ends where a word stands
+                elif word.strip(" \n,-()[]{}"):  # a word ends a row
                     constants.append([])
             cells[cell.id] = (printed_rows(cell.outputs), constants)
     return cells
@@ -90,10 +90,7 @@ def printed_rows(outputs: list[nbformat.NotebookNode]) -> Rows:
 
 
 def read_sections(text: Path) -> dict[str, list[Passage]]:
-    """Return the passages under each heading; a slide's with those of the next heading.
-
-    An exercise stands with its solution.
-    """
+    """Return the passages under each heading; a slide belongs to the next heading, an exercise to its solution."""
     sections: dict[str, list[Passage]] = {"": []}
     solutions = {}
     exercises = []
@@ -127,7 +124,7 @@ def read_sections(text: Path) -> dict[str, list[Passage]]:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A part of a section's text; its source is empty as long as it is to be found."""
+    """A part of a section's text; its source is empty until it is found."""
 
     line: int
     text: str
@@ -142,8 +139,8 @@ def split_numbers(text: str) -> list[str]:
 def find_numbers(lesson: Path) -> Iterator[tuple[int, str, str]]:
     """Yield the line of each number in the lesson's original text, the number and its source.
 
-    The source is "printed", "written" in the code, part of an "equation", "worked" out or "given". It is "missing"
-    or "false" where there is a fault.
+    The source is "printed", "written" in the code, part of an "equation", "worked" out or "given". In case of a
+    fault it is "missing" or "false".
     """
     text = find_original(lesson)
     language = text.name.split(".")[1]
@@ -165,42 +162,42 @@ def find_numbers(lesson: Path) -> Iterator[tuple[int, str, str]]:
             elif stretch.source == "equation":
                 worked += [[number] for number in row]
         for stretch in stretches:
-            its_cells = [cells[framework] for framework in stretch.frameworks]
-            for found in ROW.finditer(stretch.text):
-                source = stretch.source or find_source(found[0], its_cells, worked)
-                for number in split_numbers(found[0]):
+            in_frameworks = [cells[framework] for framework in stretch.frameworks]
+            for row in ROW.finditer(stretch.text):
+                source = stretch.source or find_source(row[0], in_frameworks, worked)
+                for number in split_numbers(row[0]):
                     yield stretch.line, number, source
 
 
 def read_stretches(
     text: Path, passages: list[Passage], exceptions: Exceptions, frameworks: list[str]
 ) -> Iterator[Stretch]:
-    """Yield the words of numbers.toml first, and then all else, formulas by themselves."""
-    # Other tests look after citations, and after the numbers of exercises and solutions.
-    whole = text.read_text(encoding="utf-8")
-    names = [found[0] for found in [*CITED.finditer(whole), *SOLUTION.finditer(whole)]]
-    names += [f"({year})" for _, year in REFERENCE.findall(whole)]
+    """Yield the words of numbers.toml first, and then the rest, with formulas separate."""
+    # Other tests check citations, and the numbers of exercises and solutions.
+    content = text.read_text(encoding="utf-8")
+    names = [match[0] for match in [*CITED.finditer(content), *SOLUTION.finditer(content)]]
+    names += [f"({year})" for _, year in REFERENCE.findall(content)]
     for passage in passages:
         only = passage.block.frameworks if passage.block else ()
         readers = [name for name in frameworks if name in only or not only]
         if not readers:
             continue
-        prose = without(passage.prose, [*names, *exceptions.exercises])
+        prose = hide(passage.prose, [*names, *exceptions.exercises])
         for words in [*exceptions.given, *exceptions.worked]:
-            for found in pattern(words).finditer(prose):
-                line = passage.line + prose.count("\n", 0, found.start())
+            for match in pattern(words).finditer(prose):
+                line = passage.line + prose.count("\n", 0, match.start())
                 plain = " ".join(piece.text for piece in pieces(words))
                 yield Stretch(line, plain, readers, judge(plain, exceptions.worked.get(words)))
-            prose = without(prose, [words])
+            prose = hide(prose, [words])
         for piece in pieces(prose, passage.line):
-            for place, part in enumerate(piece.text.split("$")):
-                is_true = is_right(part) if place % 2 else None  # every second part is a formula
+            for i, part in enumerate(piece.text.split("$")):
+                is_true = is_right(part) if i % 2 else None  # every second part is a formula
                 source = {True: "equation", False: "false", None: ""}[is_true]
                 yield Stretch(piece.line, part, readers, source)
 
 
 def judge(words: str, formulas: list[str] | None) -> str:
-    """Return the source of the numbers in these words, for each of which there is a formula."""
+    """Return the source of the numbers in these words, given a formula for each, if any."""
     if formulas is None:
         return "given"
     numbers = split_numbers(words)
@@ -210,10 +207,7 @@ def judge(words: str, formulas: list[str] | None) -> str:
 
 
 def find_source(words: str, in_frameworks: list[list[Cell]], worked: Rows) -> str:
-    """Return where the numbers in these words, which stand in a row, come from.
-
-    ``in_frameworks`` has the section's cells in each framework.
-    """
+    """Return the source of these consecutive numbers; ``in_frameworks`` has the section's cells in each framework."""
     if has_row(worked, words):
         return "worked"
     factor = 100 if words.endswith("%") else 1
@@ -228,7 +222,7 @@ def find_source(words: str, in_frameworks: list[list[Cell]], worked: Rows) -> st
             sources.add("written")
         else:
             return "missing"
-    return max(sources)  # "written" if it is that in any framework
+    return max(sources)  # "written" if so in any framework
 
 
 def has_row(rows: Rows, words: str, are_rounded: bool = False) -> bool:

@@ -1,4 +1,4 @@
-"""What a text in Markdown says besides its words: its numbers, its formulas, and where its links lead."""
+"""Read the numbers, formulas, links and code of a Markdown text."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,41 +13,41 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from tools.weave.prose import read_passages
 
 MARKDOWN = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin, double_inline=True)
-# Also that of x1; not that within a word, as in D2L.
+# Also the number in x1, but not one within a word, as in D2L.
 NUMBER = re.compile(r"(?<![A-Za-z\d])\d+(?:[.,]\d+)*|(?<=[A-Za-z])\d+(?![A-Za-z\d])")
 LINK = re.compile(r'(?:href|src)="([^"]*)"')  # in HTML
-# A formula that only names something, as a word would: n, \delta, \mathbf{x}_1.
+# A formula that is only a name: n, \delta, \mathbf{x}_1.
 NAME = re.compile(r"(?:\\mathbf\{\w\}|\\[a-z]+|\w)(?:_\w)?")
 WORDS = re.compile(r"\\text\{[^}]*\}")  # within a formula
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A paragraph, an item of a list or a cell of a table; code and addresses are left out."""
+    """A paragraph, a list item or a table cell, without code and addresses."""
 
     line: int
-    numbers: tuple[str, ...]  # in formulas, too
+    numbers: tuple[str, ...]  # also those in formulas
     formulas: tuple[str, ...]
     in_table: bool
     text: str  # formulas between dollar signs
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """Its formulas that say more than a name."""
-        return tuple(each for each in self.formulas if not NAME.fullmatch(each))
+        """The formulas that are more than a name."""
+        return tuple(formula for formula in self.formulas if not NAME.fullmatch(formula))
 
 
 def pieces(text: str, line: int = 1) -> Iterator[Piece]:
-    """Of a text that begins on this line of its file."""
+    """Yield the pieces of a text that begins on this line of its file."""
     in_table = False
     for token in MARKDOWN.parse(text):
         if token.type in ("table_open", "table_close"):
             in_table = token.type == "table_open"
         elif token.type in ("inline", "math_block"):
-            said = [each for each in token.children or [token] if each.type != "code_inline"]
-            numbers = NUMBER.findall(" ".join(WORDS.sub("", each.content) for each in said))
-            formulas = [_plain(each.content) for each in said if each.type.startswith("math")]
-            text = "".join(_as_text(each) for each in said)
+            parts = [part for part in token.children or [token] if part.type != "code_inline"]
+            numbers = NUMBER.findall(" ".join(WORDS.sub("", part.content) for part in parts))
+            formulas = [_strip(part.content) for part in parts if part.type.startswith("math")]
+            text = "".join(map(_as_text, parts))
             first = token.map[0] if token.map else 0
             yield Piece(line + first, tuple(numbers), tuple(formulas), in_table, text)
 
@@ -59,34 +59,34 @@ def _as_text(token: Token) -> str:
     return f"${content}$" if token.type.startswith("math") else content
 
 
-def _plain(formula: str) -> str:
-    """Without its words, and without the full stop or the comma of the sentence around it."""
+def _strip(formula: str) -> str:
+    """Remove a formula's words, and the full stop or comma of the sentence around it."""
     return " ".join(WORDS.sub("", formula).split()).rstrip(".,")
 
 
-def pieces_of(text: Path, but: Iterable[str] = ()) -> list[list[Piece]]:
-    """Of a lesson's text, passage by passage; the words ``but`` left out."""
+def read_pieces(text: Path, hidden: Iterable[str] = ()) -> list[list[Piece]]:
+    """Return the pieces of each passage of a lesson's text, without the hidden words."""
     return [
-        [*pieces(without(each.prose, but), each.line)]
-        for each in read_passages(text)
-        if not each.cell
+        [*pieces(hide(passage.prose, hidden), passage.line)]
+        for passage in read_passages(text)
+        if not passage.cell
     ]
 
 
-def without(text: str, but: Iterable[str]) -> str:
-    """These words made unreadable, each line as long as it was."""
-    for words in but:
-        text = pattern(words).sub(lambda found: re.sub(r"\S", "x", found[0]), text)
+def hide(text: str, hidden: Iterable[str]) -> str:
+    """Replace words by x, letter by letter, so that lines keep their lengths."""
+    for words in hidden:
+        text = pattern(words).sub(lambda match: re.sub(r"\S", "x", match[0]), text)
     return text
 
 
 def pattern(words: str) -> re.Pattern[str]:
-    """Wherever a line ends within them."""
+    """Return a pattern of words with any line breaks."""
     return re.compile(r"\s+".join(map(re.escape, words.split())))
 
 
 def links(text: str) -> Iterator[tuple[int, str]]:
-    """Where each link or image leads, and its line."""
+    """Yield the line and address of each link or image."""
     for token in MARKDOWN.parse(text):
         first = token.map[0] + 1 if token.map else 1
         for each in [token, *(token.children or [])]:
@@ -97,14 +97,14 @@ def links(text: str) -> Iterator[tuple[int, str]]:
 
 
 def anchors(text: str) -> set[str]:
-    """The names of its headings, as GitHub makes them."""
+    """Return the anchors of the headings, as GitHub names them."""
     tokens = MARKDOWN.parse(text)
     titles = [after for token, after in pairwise(tokens) if token.type == "heading_open"]
     return {re.sub(r"[^\w\- ]", "", _words(title).lower()).replace(" ", "-") for title in titles}
 
 
 def code(text: str) -> Iterator[tuple[int, str]]:
-    """What stands in backquotes within its sentences, and the line."""
+    """Yield the line and content of each piece of inline code."""
     for token in MARKDOWN.parse(text):
         for each in token.children or []:
             if each.type == "code_inline":
@@ -112,18 +112,18 @@ def code(text: str) -> Iterator[tuple[int, str]]:
 
 
 def commands(text: str) -> list[str]:
-    """The lines of its blocks of code, without what is said to them."""
+    """Return the lines of all code blocks, without comments."""
     blocks = [token.content for token in MARKDOWN.parse(text) if token.type == "fence"]
     return [line.partition("#")[0].strip() for block in blocks for line in block.splitlines()]
 
 
-def spoken(text: str) -> Iterator[str]:
-    """Its paragraphs, items and cells; what is code, or a formula, is one letter."""
+def spoken_text(text: str) -> Iterator[str]:
+    """Yield paragraphs, items and cells, with one letter for each piece of code and formula."""
     letter = {"code_inline": "x", "math_inline": "x"}
     for token in MARKDOWN.parse(text):
         if token.type == "inline":
-            parts = [each for each in token.children or [] if each.type != "html_inline"]
-            yield "".join(letter.get(each.type, each.content) for each in parts)
+            parts = [part for part in token.children or [] if part.type != "html_inline"]
+            yield "".join(letter.get(part.type, part.content) for part in parts)
 
 
 def _words(title: Token) -> str:

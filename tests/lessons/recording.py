@@ -1,6 +1,6 @@
-"""Keeps what a lesson's cells leave behind in the kernel of their notebook (tests/lessons/claims_in_notebooks.py).
+"""Record a lesson's variables and figures in the kernel of its notebook (tests/lessons/claims_in_notebooks.py).
 
-It is executed there as a text before the first cell, and so imports nothing that a cell might.
+This text is executed there before the first cell, and so imports nothing that a cell might.
 """
 
 import sys
@@ -8,16 +8,16 @@ from typing import Any
 
 
 class Recording:
-    """Of the cells with these sources, by their names; whatever else is executed between them is left out."""
+    """A recording of the cells with these sources, by name; other code between them is ignored."""
 
     def __init__(self, shell: Any, sources: dict[str, str]) -> None:
         self.left_behind: dict[str, dict[str, Any]] = {}
-        self._to_come = list(sources.items())
+        self._remaining = list(sources.items())
         self._variables = shell.user_ns
         self._before = self._names = dict(shell.user_ns)
         self._figures: list[Any] = []
         shell.events.register("pre_run_cell", self._begin)
-        # Ours comes before Jupyter's own, which shows all figures and closes them.
+        # This runs before Jupyter's own function, which shows all figures and closes them.
         shell.events.register("post_execute", self._keep_figures)
         shell.events.register("post_run_cell", self._keep)
 
@@ -31,10 +31,10 @@ class Recording:
     def _keep(self, result: Any) -> None:
         source = result.info.raw_cell
         # Two cells may have the same source.
-        cell = next((cell for cell in self._to_come if cell[1] == source), None)
+        cell = next((cell for cell in self._remaining if cell[1] == source), None)
         if cell is None or not result.success:
             return
-        self._to_come.remove(cell)
+        self._remaining.remove(cell)
         self._names = {
             name: value
             for name, value in {**self._names, **self._changed()}.items()
@@ -48,7 +48,7 @@ class Recording:
         }
 
     def _changed(self) -> dict[str, Any]:
-        """What the cell has set: between two of ours the same may have been set in another language."""
+        """Return the variables that the cell has set, not those set by a cell in another language before it."""
         nothing = object()
         return {
             name: value

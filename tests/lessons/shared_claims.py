@@ -1,4 +1,4 @@
-"""What the claims of several lessons compute alike, and how they compare it with figures and tables."""
+"""Computations that several lessons' claims share, and comparisons with figures and tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,21 +14,21 @@ Array = NDArray[Any]
 
 
 def independent_scores(width: int) -> Array:
-    """Of 1000 queries with ten keys each, all of them drawn from the normal distribution."""
+    """Return the scores of 1000 queries with ten keys each, all drawn from the normal distribution."""
     rng = np.random.default_rng(0)
     query, keys = rng.normal(size=(1000, 1, width)), rng.normal(size=(1000, 10, width))
     return (query * keys).sum(axis=-1)
 
 
 def softmax_slopes(scores: Array) -> Array:
-    """The norm of each row's derivative, which is diag(w) - w w^T."""
+    """Return the norm of the derivative diag(w) - w w^T of each row."""
     w = softmax(scores)
     derivative = w[:, :, None] * np.eye(w.shape[1]) - w[:, :, None] * w[:, None]
     return np.linalg.norm(derivative, axis=(1, 2))
 
 
 def saturation(scores: Array) -> tuple[float, float]:
-    """The mean of the queries' largest weights, and the median of their softmax's slopes."""
+    """Return the mean of the queries' largest weights, and the median of their softmax's slopes."""
     return softmax(scores).max(axis=1).mean(), np.median(softmax_slopes(scores))
 
 
@@ -36,23 +36,23 @@ def saturation(scores: Array) -> tuple[float, float]:
 
 
 def rope_frequencies(d: int, base: float = 10000) -> Array:
-    """Radians per position, for each pair of d numbers."""
+    """Return the angle per position in radians, for each pair of d numbers."""
     return base ** (-2 * np.arange(d // 2) / d)
 
 
 def rotate_pairs(X: Array, angles: Any, halves: bool = False) -> Array:
-    """Rotate each pair, a complex number, by its angle; pairs are neighbours, or d/2 apart."""
+    """Rotate each pair by its angle, as a complex number; partners are neighbours, or d/2 apart."""
     d = X.shape[-1]
     first, second = (
         (slice(d // 2), slice(d // 2, d)) if halves else (slice(0, d, 2), slice(1, d, 2))
     )
     pairs = (X[..., first] + 1j * X[..., second]) * np.exp(1j * np.asarray(angles))
-    made = np.empty((*pairs.shape[:-1], d))
-    made[..., first], made[..., second] = pairs.real, pairs.imag
-    return made
+    rotated = np.empty((*pairs.shape[:-1], d))
+    rotated[..., first], rotated[..., second] = pairs.real, pairs.imag
+    return rotated
 
 
-# Models, tested
+# Results of models
 
 
 def accuracy(answers: Array, expected: Array) -> float:
@@ -72,9 +72,9 @@ def floats(nested: Any) -> Any:
     return float(nested)
 
 
-def median_and_range(found: Any, axis: int = -1) -> Array:
-    """Median, lowest and highest over the seeds, which are on this axis: on a new last axis."""
-    numbers = np.array(floats(found))
+def median_and_range(results: Any, axis: int = -1) -> Array:
+    """Return median, minimum and maximum over the seeds, which are on this axis, on a new last axis."""
+    numbers = np.array(floats(results))
     return np.stack([np.median(numbers, axis), numbers.min(axis), numbers.max(axis)], axis=-1)
 
 
@@ -84,8 +84,8 @@ def median_and_range(found: Any, axis: int = -1) -> Array:
 def assert_variables(names: Mapping[str, Any], *, atol: float = 1e-5, **expected: Any) -> None:
     """Check the arrays of these names; a batch of one or a single head may be left out."""
     for name, numbers in expected.items():
-        found = array(names[name]).squeeze()
-        np.testing.assert_allclose(found, np.squeeze(numbers), atol=atol, err_msg=name)
+        actual = array(names[name]).squeeze()
+        np.testing.assert_allclose(actual, np.squeeze(numbers), atol=atol, err_msg=name)
 
 
 def assert_maps(
@@ -97,7 +97,7 @@ def assert_maps(
     atol: float = 1e-5,
     colours: str = "Blues",
 ) -> Array:
-    """The heat maps of its figure, which are returned; the axes' names, and the titles of the first row."""
+    """Check a figure's heat maps, the labels of their axes, and the first titles; return the maps."""
     maps = np.array([np.asarray(panel.get_array()) for panel in cell.panels])
     np.testing.assert_allclose(maps, expected, atol=atol)
     assert {panel.get_cmap().name for panel in cell.panels} == {colours}
@@ -117,15 +117,15 @@ def assert_curves(
     bars: Sequence[Any] = (),
     **tolerance: float,
 ) -> None:
-    """The curves of its figure over the same x, and the bars after them; their names, and those of the axes."""
+    """Check a figure's curves over the same x, the bars after them, and the names of curves and axes."""
     expected = [*((x, y) for y in heights), *bars]
-    for shown, curve in zip(cell.curves, expected, strict=True):
-        np.testing.assert_allclose(shown, curve, **tolerance)
+    for actual, curve in zip(cell.curves, expected, strict=True):
+        np.testing.assert_allclose(actual, curve, **tolerance)
     assert cell.legend == names
     (figure,) = cell.figures
-    (drawn,) = figure.axes
-    assert (drawn.get_xlabel(), drawn.get_ylabel()) == axes
-    assert (drawn.get_xscale(), drawn.get_yscale()) == ("linear", yscale)
+    (plot,) = figure.axes
+    assert (plot.get_xlabel(), plot.get_ylabel()) == axes
+    assert (plot.get_xscale(), plot.get_yscale()) == ("linear", yscale)
 
 
 def assert_medians_with_bars(
@@ -136,8 +136,10 @@ def assert_medians_with_bars(
     names: list[str],
     across: str,
 ) -> None:
-    """A curve of medians for each kind of model; of shares by kind, seed and length. The bars are the ranges, those at
-    one length so far apart."""
+    """Check a curve of medians for each kind of model, and bars for the ranges, ``apart`` from each other.
+
+    The shares are by kind, seed and length.
+    """
     median, low, high = np.moveaxis(median_and_range(shares, axis=1), -1, 0)
     bars = [
         ([length + apart * kind] * 2, [low[kind, i], high[kind, i]])

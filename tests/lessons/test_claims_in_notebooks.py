@@ -1,6 +1,6 @@
-"""Claims are tested in the kernels of the notebooks (tests/lessons/claims_in_notebooks.py): which, and of what.
+"""Tests of tests/lessons/claims_in_notebooks.py, which tests claims in the notebooks' kernels.
 
-That one which is untrue fails there is tested in tests/growth, where there is a lesson for it.
+tests/growth has a lesson with a false claim, which must fail there.
 """
 
 import re
@@ -20,16 +20,16 @@ from tools.weave.lessons import ROOT, list_notebooks
 from tools.weave.prose import ORIGINAL
 
 
-def test_each_lesson_is_held_to_its_claims_in_each_framework_once() -> None:
+def test_each_lessons_claims_run_once_per_framework() -> None:
     options = ["--nbval", "--claims", "--collect-only", "-q", "--nbval-current-env"]
     command = [sys.executable, "-m", "pytest", *options, "notebooks"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    held = re.findall(r"^(notebooks/.*)::claims$", done.stdout, re.MULTILINE)
-    told = list_notebooks(languages=[ORIGINAL])
-    assert sorted(held) == sorted(str(notebook.path.relative_to(ROOT)) for notebook in told)
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    tested = re.findall(r"^(notebooks/.*)::claims$", process.stdout, re.MULTILINE)
+    originals = list_notebooks(languages=[ORIGINAL])
+    assert sorted(tested) == sorted(str(notebook.path.relative_to(ROOT)) for notebook in originals)
 
 
-# What is no cell, told to a kernel
+# Code outside the cells, executed in a kernel
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def kernel() -> Iterator[PageKernel]:
         kernel.stop()
 
 
-def test_code_that_hangs_is_interrupted_or_else_the_kernel_is_stopped(
+def test_hanging_code_is_interrupted_or_kernel_stopped(
     kernel: PageKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def hang() -> None:
@@ -73,7 +73,7 @@ CELLS = {
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
-    """Jupyter's, without a kernel: it prints nothing here, and leaves figures open."""
+    """Return Jupyter's shell without a kernel, which prints nothing and keeps figures open."""
     shell = InteractiveShell()
     monkeypatch.setattr(shell.displayhook, "write_format_data", lambda *_: None)
     monkeypatch.setattr(shell, "showtraceback", lambda *_, **__: None)
@@ -81,22 +81,22 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
     plt.close("all")
 
 
-def recorded(shell: InteractiveShell, *sources: str) -> dict[str, dict[str, Any]]:
+def record(shell: InteractiveShell, *sources: str) -> dict[str, dict[str, Any]]:
     recording = Recording(shell, CELLS)
     for source in sources:
         shell.run_cell(source, store_history=False)
     return recording.left_behind
 
 
-def test_what_is_executed_in_another_language_between_two_cells_is_left_out(
+def test_cells_of_other_language_between_are_ignored(
     shell: InteractiveShell,
 ) -> None:
-    cells = recorded(shell, CELLS["set"], "word, more = '五', 1", CELLS["use"])
-    assert cells["use"]["value"] == 1  # as it is executed
+    cells = record(shell, CELLS["set"], "word, more = '五', 1", CELLS["use"])
+    assert cells["use"]["value"] == 1  # as executed
     assert cells["use"]["names"]["word"] == "five"
     assert "more" not in cells["use"]["names"]
 
 
-def test_a_cell_that_fails_or_is_another_leaves_nothing_behind(shell: InteractiveShell) -> None:
-    cells = recorded(shell, CELLS["use"], "word, numbers = 'six', [6]", CELLS["remove"])
+def test_failed_or_changed_cell_leaves_no_names(shell: InteractiveShell) -> None:
+    cells = record(shell, CELLS["use"], "word, numbers = 'six', [6]", CELLS["remove"])
     assert [*cells] == ["remove"]

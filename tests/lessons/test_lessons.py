@@ -1,4 +1,4 @@
-"""The chapter: which lessons there are, in what order, and in which editions."""
+"""Tests of the chapter: its lessons, their order, languages and frameworks."""
 
 import pickle
 import re
@@ -24,7 +24,7 @@ from tools.weave.prose import find_original, read_title
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project of two lessons; the second is in one language and one framework alone."""
+    """Make a project of two lessons; the second has only one language and one framework."""
     write(tmp_path, "zebra", ["en", "zh-TW"], ["djl.java", "jax.py", "pytorch.py"])
     write(tmp_path, "ant", ["zh-TW"], ["jax.py"])
     write_chapter(tmp_path, "zebra", "ant")
@@ -47,12 +47,12 @@ def fault(root: Path) -> str:
     return str(caught.value)
 
 
-def test_a_fault_is_said_alike_after_it_has_crossed_to_another_process():
+def test_error_message_survives_pickling():
     fault = LessonError("no such cell", ROOT / "lessons" / "zebra" / "text.en.md", 7)
     assert str(pickle.loads(pickle.dumps(fault))) == str(fault)
 
 
-def test_editions_come_in_the_orders_of_the_chapter_and_the_tables(root: Path):
+def test_pages_are_ordered_as_in_chapter_and_frameworks(root: Path):
     assert [*map(str, list_notebooks(root=root))] == [
         *(f"{language}/{framework}/zebra" for language in ("en", "zh-TW") for framework in ORDER),
         "zh-TW/jax/ant",
@@ -64,7 +64,7 @@ def test_editions_come_in_the_orders_of_the_chapter_and_the_tables(root: Path):
 ORDER = ["pytorch", "jax", "djl"]
 
 
-def test_an_edition_that_lacks_a_file_is_left_out_and_named_in_one_line(root: Path, capsys):
+def test_page_without_file_is_skipped_and_reported(root: Path, capsys):
     assert (
         describe_missing_notebooks(root=root) == "There is no notebook of ant in en, pytorch, djl."
     )
@@ -75,11 +75,11 @@ def test_an_edition_that_lacks_a_file_is_left_out_and_named_in_one_line(root: Pa
     ]
     (root / "lessons" / "zebra" / "text.zh-TW.md").unlink()
     main(["--root", str(root), "--framework", "pytorch"])
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == "There is no notebook of zebra in zh-TW; of ant in en, pytorch."
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "There is no notebook of zebra in zh-TW; of ant in en, pytorch."
 
 
-def test_a_folder_that_is_not_listed_is_an_error_unless_it_is_no_lesson(root: Path):
+def test_unlisted_lesson_folder_is_error(root: Path):
     write(root, "_live", ["en"], ["jax.py"])
     write(root, ".hidden", ["en"], ["jax.py"])
     (root / "lessons" / "gone" / "__pycache__").mkdir(parents=True)
@@ -89,7 +89,7 @@ def test_a_folder_that_is_not_listed_is_an_error_unless_it_is_no_lesson(root: Pa
 
 
 @pytest.mark.parametrize(
-    ("chapter", "said"),
+    ("chapter", "message"),
     [
         ('lessons = [\n"zebra",\n"gnu",\n"ant"]', "3: no lesson 'gnu': there is no such folder"),
         ('lessons = [\n"zebra",\n"ant",\n"ant"]', "3: lesson 'ant' is listed twice"),
@@ -98,19 +98,19 @@ def test_a_folder_that_is_not_listed_is_an_error_unless_it_is_no_lesson(root: Pa
         ("lessons = [1]", ' need lessons = ["FOLDER", ...]'),
     ],
 )
-def test_a_fault_in_the_chapter_file_is_named(root: Path, chapter: str, said: str):
+def test_error_in_chapter_file_is_reported(root: Path, chapter: str, message: str):
     (root / "lessons" / "chapter.toml").write_text(chapter)
-    assert fault(root).startswith(f"lessons/chapter.toml:{said}")
+    assert fault(root).startswith(f"lessons/chapter.toml:{message}")
 
 
-def test_the_chapter_file_may_begin_with_a_byte_order_mark(root: Path):
+def test_chapter_file_may_have_byte_order_mark(root: Path):
     chapter = root / "lessons" / "chapter.toml"
     chapter.write_bytes(b"\xef\xbb\xbf" + chapter.read_bytes())
     assert len(list_lessons(root)) == 2
 
 
 @pytest.mark.parametrize("name", ["two words", "\u9b5a", "a.b", "a%20b", "(a)", "-a"], ids=ascii)
-def test_a_name_that_no_link_can_hold_is_refused(root: Path, name: str):
+def test_name_unfit_for_links_is_refused(root: Path, name: str):
     named = f"named {name!r}: need a name of a-z, A-Z, 0-9, - and _"
     write(root, "fox", [name], ["jax.py"])
     write_chapter(root, "zebra", "ant", "fox")
@@ -125,12 +125,12 @@ def test_a_name_that_no_link_can_hold_is_refused(root: Path, name: str):
     assert fault(root) == f"lessons: a lesson {named}"
 
 
-def test_a_missing_chapter_file_is_named(root: Path):
+def test_missing_chapter_file_is_reported(root: Path):
     (root / "lessons" / "chapter.toml").unlink()
     assert fault(root) == "lessons/chapter.toml: cannot be read: No such file or directory"
 
 
-def test_a_title_is_the_first_heading_that_is_on_no_slide(root: Path):
+def test_title_is_first_heading_outside_slides(root: Path):
     text = root / "lessons" / "ant" / "text.zh-TW.md"
     text.write_text(":::{slide}\n# Slide\n:::\n\n## Part\n\n# Ants\n\n# More\n")
     assert read_title(text) == "Ants"
@@ -143,9 +143,9 @@ def test_a_title_is_the_first_heading_that_is_on_no_slide(root: Path):
 # The list of notebooks
 
 
-def test_the_list_of_notebooks_has_a_table_for_each_lesson_under_its_title(root: Path):
-    made = render_launch_tables(list(list_notebooks(root=root)))
-    zebra, ant = made.removeprefix("## ").split("\n\n## ")
+def test_notebook_list_has_table_for_each_lesson(root: Path):
+    tables = render_launch_tables(list(list_notebooks(root=root)))
+    zebra, ant = tables.removeprefix("## ").split("\n\n## ")
     assert zebra.startswith("zebra &lt;en&gt;\n\n|  | English | 繁體中文 |\n")
     assert ant.startswith("ant &lt;zh-TW&gt;\n\n|  | 繁體中文 |\n")
     for table, languages, frameworks in ((zebra, 2, ORDER), (ant, 1, ["jax"])):
@@ -153,26 +153,26 @@ def test_the_list_of_notebooks_has_a_table_for_each_lesson_under_its_title(root:
         assert len(rows) == len(frameworks)
         links = [re.findall(r"\[(Notebook|筆記本)\]", row) for row in rows]
         assert links == [["Notebook", "筆記本"][-languages:]] * len(rows)
-    assert made.count(f"[{COLAB.name}]") == 2 * 2 + 1  # DJL has none
+    assert tables.count(f"[{COLAB.name}]") == 2 * 2 + 1  # DJL has none
 
 
 # The lessons of this project
 
 
 @pytest.mark.parametrize("lesson", list_lessons(), ids=lambda lesson: lesson.name)
-def test_a_lesson_brings_its_claims_its_numbers_and_its_faults(lesson: Path):
+def test_lesson_has_claims_numbers_and_faults(lesson: Path):
     assert (lesson / "claims.py").exists()
     assert (lesson / "numbers.toml").exists()
     assert (lesson / "faults.toml").exists()
 
 
-def test_no_file_of_a_lesson_hides_a_module_of_python():
-    """A code file that runs on its own looks for modules beside itself first."""
+def test_lesson_files_do_not_shadow_python_modules():
+    """Test file names, since a code file that runs on its own imports modules beside itself first."""
     files = (ROOT / "lessons").glob("*/*.py")
     assert {file.stem for file in files}.isdisjoint(sys.stdlib_module_names)
 
 
-def test_the_list_has_every_notebook():
+def test_notebook_list_is_complete():
     listed = NOTEBOOKS.read_text(encoding="utf-8")
     paths = (notebook.path.relative_to(NOTEBOOKS.parent) for notebook in list_notebooks())
     assert all(f"]({path})" in listed for path in paths)

@@ -1,4 +1,4 @@
-"""The committed notebooks: in step with the lessons, whole, and free of one machine's traces."""
+"""Tests of the committed notebooks: they are up to date, complete, and without traces of a machine."""
 
 import re
 from dataclasses import replace
@@ -44,22 +44,22 @@ def outputs(node: NotebookNode) -> list[NotebookNode]:
     return [output for cell in node.cells for output in cell.get("outputs", [])]
 
 
-def test_every_notebook_belongs_to_an_edition():
-    # Not Jupyter's own copies, which are in a hidden folder.
-    found = set((ROOT / "notebooks").glob("[!.]*/[!.]*/[!.]*.ipynb"))
-    assert found == {notebook.path for notebook in NOTEBOOKS}
+def test_every_notebook_belongs_to_a_page():
+    # Without Jupyter's copies, which are in a hidden folder.
+    paths = set((ROOT / "notebooks").glob("[!.]*/[!.]*/[!.]*.ipynb"))
+    assert paths == {notebook.path for notebook in NOTEBOOKS}
 
 
-def test_notebook_is_what_the_lesson_weaves(notebook, node):
+def test_notebook_is_woven_from_lesson(notebook, node):
     woven = weave_once(notebook)
     assert node.metadata == woven.metadata
     for stored, fresh in zip(node.cells, woven.cells, strict=True):
-        kept = ("id", "cell_type", "metadata", "source")
-        assert [stored[key] for key in kept] == [fresh[key] for key in kept], "run `make`"
+        keys = ("id", "cell_type", "metadata", "source")
+        assert [stored[key] for key in keys] == [fresh[key] for key in keys], "run `make`"
 
 
-def test_outputs_are_of_todays_code_and_shim(notebook):
-    """As far as the sources go: make executes the notebook again where packages have other versions."""
+def test_outputs_are_up_to_date(notebook):
+    """Test only the sources: with other package versions, make executes the notebook again."""
     stored = Fingerprints(ROOT / "notebooks" / "fingerprints.json").get(notebook)
     assert stored is not None, "run `make`"
     assert (
@@ -67,7 +67,7 @@ def test_outputs_are_of_todays_code_and_shim(notebook):
     ), "run `make`"
 
 
-def test_notebook_was_executed_from_top_to_bottom_without_a_complaint(node):
+def test_notebook_was_executed_in_order_without_warnings(node):
     nbformat.validate(node)
     code = [cell for cell in node.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
@@ -75,20 +75,20 @@ def test_notebook_was_executed_from_top_to_bottom_without_a_complaint(node):
     assert not [output.text for output in outputs(node) if output.get("name") == "stderr"]
 
 
-def test_a_printed_line_fits_the_page(node):
+def test_printed_lines_fit_page(node):
     printed = [output.text for output in outputs(node) if "text" in output]
     assert printed
     assert [line for text in printed for line in text.splitlines() if width(line) > 84] == []
 
 
 def width(line: str) -> int:
-    """In columns, of which a Chinese character takes two."""
+    """Return the width in columns; a Chinese character takes two."""
     return sum(2 if east_asian_width(letter) in "FW" else 1 for letter in line)
 
 
-def test_figures_are_there_for_every_viewer_and_in_words(node):
-    shown = [output for output in outputs(node) if "data" in output]
-    figures = [output for output in shown if output.data.keys() != {"text/plain"}]
+def test_figures_have_svg_png_and_description(node):
+    displayed = [output for output in outputs(node) if "data" in output]
+    figures = [output for output in displayed if output.data.keys() != {"text/plain"}]
     assert figures
     for figure in figures:
         assert figure.data.keys() == {SVG, PNG, "text/plain"}
@@ -109,7 +109,7 @@ def test_figures_are_there_for_every_viewer_and_in_words(node):
                 assert re.fullmatch(f"<img {attributes}>", drawing)
 
 
-def test_notebook_holds_no_trace_of_a_machine(notebook):
+def test_notebook_has_no_trace_of_a_machine(notebook):
     text = re.sub('"image/png": "[^"]*"', "", notebook.path.read_text(encoding="utf-8"))
     assert not re.findall(r"(?:/(?:home|root|Users|tmp)/|site-packages|\.venv)[^\"]{0,40}", text)
 
@@ -118,7 +118,7 @@ def test_notebook_holds_no_trace_of_a_machine(notebook):
 
 
 def original_of(notebook: Notebook) -> Notebook:
-    """In the language that the lesson's others follow."""
+    """Return the notebook in the lesson's original language."""
     return replace(notebook, language=find_original(notebook.lesson).name.split(".")[1])
 
 
@@ -133,7 +133,7 @@ TRANSLATED = [notebook for notebook in NOTEBOOKS if notebook != original_of(note
         *(pytest.param(each, id=str(each), marks=pytest.mark.release) for each in TRANSLATED),
     ],
 )
-def test_a_png_is_that_of_its_svg_where_nbval_does_not_look(node):
+def test_uncompared_png_matches_its_svg(node):
     for cell in node.cells:
         if "nbval-ignore-output" in cell.metadata.get("tags", []):
             for output in cell.outputs:
@@ -146,8 +146,8 @@ def code_cells(notebook: Notebook) -> dict[str, NotebookNode]:
     return {cell.id: cell for cell in cells if cell.cell_type == "code"}
 
 
-def shown(cell: NotebookNode) -> list[str]:
-    """What a cell printed and drew; a figure in the words that stand for it."""
+def output_texts(cell: NotebookNode) -> list[str]:
+    """Return a cell's printed text, and the descriptions of its figures."""
     outputs = (
         output.data["text/plain"] if "data" in output else output.text for output in cell.outputs
     )
@@ -155,8 +155,7 @@ def shown(cell: NotebookNode) -> list[str]:
 
 
 @pytest.mark.parametrize("notebook", TRANSLATED, ids=str)
-def test_code_and_outputs_are_those_of_the_original_notebook(notebook):
-    """All but the words, where there are any."""
+def test_code_and_outputs_match_original_notebook(notebook):
     ours, theirs = code_cells(notebook), code_cells(original_of(notebook))
     suffix = notebook.code.suffix
     assert list(ours) == list(theirs)
@@ -180,21 +179,21 @@ def test_each_language_shows_its_own_words(notebook):
         assert find_language_fault(outputs, [words]) is None, name
 
 
-def test_every_framework_shows_the_same_page(notebook):
+def test_every_framework_shows_same_page(notebook):
     claims, first = claims_of(notebook.lesson), find_frameworks(notebook.lesson)[0]
     assert {*claims.DETERMINED, *claims.IN_ANOTHER_FORM} <= code_cells(notebook).keys()
-    some = {
+    optional = {
         each.cell
         for each in read_passages(find_original(notebook.lesson))
         if each.block and each.block.kind == "only"
     }
     ours, firsts = (
-        {name: cell for name, cell in code_cells(each).items() if name not in some}
+        {name: cell for name, cell in code_cells(each).items() if name not in optional}
         for each in (notebook, replace(notebook, framework=first))
     )
     assert list(ours) == list(firsts)
     for name in firsts.keys() - {*claims.IN_ANOTHER_FORM}:
-        here, there = shown(ours[name]), shown(firsts[name])
+        here, there = output_texts(ours[name]), output_texts(firsts[name])
         words = [[NUMBER.sub("0", text).split() for text in texts] for texts in (here, there)]
         assert words[0] == words[1], name
         if name in claims.DETERMINED:

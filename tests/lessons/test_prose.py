@@ -1,6 +1,6 @@
-"""The prose: each number has a source, and every language says the same numbers and formulas.
+"""Tests of the prose: each number has a source, and all languages have the same numbers and formulas.
 
-Where a number may come from is said in tests/lessons/number_sources.py, and its exceptions in LESSON/numbers.toml.
+The possible sources are in tests/lessons/number_sources.py, the exceptions in LESSON/numbers.toml.
 """
 
 import re
@@ -29,8 +29,8 @@ from tests.lessons.prose import (
     numbers_of,
     pattern,
     pieces,
-    pieces_of,
-    spoken,
+    read_pieces,
+    spoken_text,
 )
 from tools.weave.lessons import ROOT, find_languages, list_lessons, shorten_path
 from tools.weave.prose import ORIGINAL, find_original, read_passages
@@ -49,7 +49,7 @@ ARXIV = re.compile(rf"\(({YEAR})\)\.[^*]*?arxiv\.org/abs/(\d\d)\d\d\.")
 EXERCISE = re.compile(r"^(\d+)\. ", re.MULTILINE)
 
 
-# Where numbers come from
+# Sources of numbers
 
 
 def find_faults(lesson: Path) -> list[str]:
@@ -61,23 +61,23 @@ def find_faults(lesson: Path) -> list[str]:
 
 
 @each_lesson
-def test_every_number_of_the_text_has_a_source_in_its_section(lesson: Path):
-    """A number is missing where no cell shows it; it is false in an equation that is not right."""
+def test_every_number_has_source_in_its_section(lesson: Path):
+    """Test that each number is shown by a cell ("missing" if not), and equations are right ("false" if not)."""
     assert find_faults(lesson) == [], "see tests/lessons/number_sources.py for the rule"
 
 
 @each_lesson
-def test_exceptions_to_the_rule_stand_in_the_text(lesson: Path):
+def test_exceptions_occur_in_text(lesson: Path):
     exceptions = load_exceptions(lesson)
     texts = {text.name: text.read_text("utf-8") for text in lesson.glob("text.*.md")}
-    of_original = [*exceptions.given, *exceptions.worked, *exceptions.exercises]
-    for words in [*of_original, *exceptions.cells]:
+    in_original = [*exceptions.given, *exceptions.worked, *exceptions.exercises]
+    for words in [*in_original, *exceptions.cells]:
         assert pattern(words).search(texts[find_original(lesson).name]), words
     for words in exceptions.in_other_words:
         assert any(pattern(words).search(text) for text in texts.values()), words
 
 
-# Right words, wrong ones, and the number that is noticed.
+# Right words, wrong ones, and the fault that must be found.
 FAULTS = [
     ("the apple $0.11$", "the apple $0.12$", "0.12 is missing"),
     ("a lemon $(0, 3)$", "a lemon $(4, 3)$", "4 is missing"),
@@ -97,8 +97,8 @@ def test_wrong_numbers_are_noticed(tmp_path: Path):
         assert right in words
         words = words.replace(right, wrong, 1)
     text.write_text(words, encoding="utf-8")
-    noticed = "\n".join(find_faults(lesson))
-    assert all(fault in noticed for *_, fault in FAULTS), noticed
+    found = "\n".join(find_faults(lesson))
+    assert all(fault in found for *_, fault in FAULTS), found
 
 
 @pytest.mark.parametrize(
@@ -108,36 +108,36 @@ def test_wrong_numbers_are_noticed(tmp_path: Path):
         (r"2e^{1} \approx 5.4", True),
         (r"\sqrt{5}\sqrt{8}\cos 11.6° = 6.20 = 6.21", False),
         (r"e^{-\infty} = 0", True),
-        (r"(4^{32/30})^{2l/32} = 4^{l/15}", True),  # whatever l is
+        (r"(4^{32/30})^{2l/32} = 4^{l/15}", True),  # for any l
         (r"(4^{32/30})^{2l/33} = 4^{2l/30} = 4^{l/15}", None),
         (r"-2^2 + 3 \times 4 / 2 = 2", True),
         (r"w = 0.99", None),
     ],
 )
-def test_an_equation_is_right_or_not_or_cannot_be_computed(formula: str, expected: bool | None):
+def test_equations_are_evaluated(formula: str, expected: bool | None):
     assert is_right(formula) is expected
 
 
 @each_lesson
-def test_sources_are_named_with_the_reference_and_its_year(lesson: Path):
+def test_sources_are_named_with_reference_and_its_year(lesson: Path):
     text = find_original(lesson).read_text(encoding="utf-8")
     assert {*CITED.findall(text)} == {*REFERENCE.findall(text)}
     assert all(year[2:] == preprint for year, preprint in ARXIV.findall(text))
 
 
 @each_lesson
-def test_there_is_a_solution_to_each_exercise_under_its_number(lesson: Path):
+def test_each_exercise_has_solution_with_its_number(lesson: Path):
     for text in lesson.glob("text.*.md"):
-        solved = SOLUTION.findall(text.read_text(encoding="utf-8"))
-        assert solved == [str(number + 1) for number in range(len(solved))]
-        assert all(asked == solved for asked in exercises(text)), shorten_path(text)
+        solutions = SOLUTION.findall(text.read_text(encoding="utf-8"))
+        assert solutions == [str(number + 1) for number in range(len(solutions))]
+        assert all(numbers == solutions for numbers in exercises(text)), shorten_path(text)
 
 
 def exercises(text: Path) -> list[list[str]]:
-    """Their numbers, on the slide and in the text: of the part before that of the solutions."""
+    """Return the numbers of the exercises on the slide and in the text, before the solutions."""
     parts = [passage for passage in read_passages(text) if passage.heading]
     titles = [passage.prose.partition("\n")[0] for passage in parts]
-    solution = next((at for at, title in enumerate(titles) if SOLUTION.match(title)), None)
+    solution = next((i for i, title in enumerate(titles) if SOLUTION.match(title)), None)
     if solution is None:
         return []
     return [
@@ -148,14 +148,14 @@ def exercises(text: Path) -> list[list[str]]:
 
 
 @each_lesson
-def test_an_exercise_is_named_by_its_number(lesson: Path):
+def test_exercise_is_named_by_its_number(lesson: Path):
     for words, cell in load_exceptions(lesson).exercises.items():
         (number,) = numbers_of(words)
         assert solution_of(find_original(lesson), cell) == number, words
 
 
 def solution_of(text: Path, cell: str) -> int | None:
-    """The number of the solution that a cell is asked for in."""
+    """Return the number of the solution that contains a cell."""
     number = None
     for passage in read_passages(text):
         if passage.heading:
@@ -166,13 +166,13 @@ def solution_of(text: Path, cell: str) -> int | None:
     return None
 
 
-# The languages
+# Languages
 
 
 def differences(
     there: Iterable[list[Piece]], here: Iterable[list[Piece]], text: Path
 ) -> Iterator[str]:
-    """Between an original and its translation, passage by passage."""
+    """Yield the differences between an original and its translation, passage by passage."""
     for theirs, ours in zip_longest(there, here, fillvalue=[]):
         if len(theirs) != len(ours):
             line = (ours or theirs)[0].line
@@ -184,20 +184,21 @@ def differences(
                 (original_piece.statements, piece.statements),
             ):
                 if want != got:
-                    said = f"{', '.join(got) or 'none'} instead of {', '.join(want) or 'none'}"
-                    yield f"{shorten_path(text)}:{piece.line}: {said} (line {original_piece.line})"
+                    change = f"{', '.join(got) or 'none'} instead of {', '.join(want) or 'none'}"
+                    where = f"{shorten_path(text)}:{piece.line}"
+                    yield f"{where}: {change} (line {original_piece.line})"
 
 
 @pytest.mark.parametrize(("lesson", "text"), TRANSLATIONS, ids=lambda path: path.name)
-def test_every_language_has_the_same_numbers_and_formulas(lesson: Path, text: Path):
-    forgiven = load_exceptions(lesson).in_other_words
-    there, here = (pieces_of(each, forgiven) for each in (find_original(lesson), text))
-    assert [*differences(there, here, text)] == []
+def test_every_language_has_same_numbers_and_formulas(lesson: Path, text: Path):
+    hidden = load_exceptions(lesson).in_other_words
+    original, translation = (read_pieces(each, hidden) for each in (find_original(lesson), text))
+    assert [*differences(original, translation, text)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_web_sites_other_pages_have_the_same_numbers_in_every_language(page: Path):
-    """In tables cell by cell; elsewhere single digits may be words, and sentences in another order."""
+def test_site_pages_have_same_numbers_in_every_language(page: Path):
+    """Test table cells one by one; elsewhere single digits may be words, and sentences in another order."""
     for text in ROOT.glob(f"docs/*/{page.name}"):
         there, here = ([*pieces(each.read_text(encoding="utf-8"))] for each in (page, text))
         cells = ([[piece for piece in each if piece.in_table]] for each in (there, here))
@@ -215,15 +216,15 @@ CRAMPED = re.compile(rf"{CHINESE}[A-Za-z\d]|[A-Za-z\d]{CHINESE}")
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/zh-TW/*.md")), ids=lambda page: page.stem)
-def test_chinese_has_its_own_punctuation_and_room_for_latin_words(page: Path):
-    for said in spoken(page.read_text(encoding="utf-8")):
-        assert HALF_WIDTH.findall(said) + CRAMPED.findall(said) == [], said
+def test_chinese_punctuation_and_spacing(page: Path):
+    for line in spoken_text(page.read_text(encoding="utf-8")):
+        assert HALF_WIDTH.findall(line) + CRAMPED.findall(line) == [], line
 
 
 # README in both languages
 
 
-def test_the_chinese_readme_has_the_numbers_commands_and_names_of_the_english_one():
+def test_chinese_readme_matches_english_one():
     english, chinese = (
         (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-TW.md")
     )
@@ -233,12 +234,12 @@ def test_the_chinese_readme_has_the_numbers_commands_and_names_of_the_english_on
 
 
 @pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md"])
-def test_a_chinese_reader_is_led_to_the_chinese_page_at_the_top(file: str):
+def test_page_links_to_chinese_version_at_top(file: str):
     _, first, *_ = (ROOT / file).read_text(encoding="utf-8").split("\n\n")
     assert re.search("[\u4e00-\u9fff]{8}", first)
     assert "README.zh-TW.md" in [link for _, link in links(first)]
 
 
-def test_a_readme_can_be_read_in_three_minutes():
+def test_readme_can_be_read_in_three_minutes():
     for readme in ROOT.glob("README*.md"):
         assert len(readme.read_text(encoding="utf-8").splitlines()) <= 120

@@ -1,7 +1,6 @@
-"""Every formula of the shim once more, in plain NumPy float64: what each framework is held to.
+"""The formulas of the shim in plain NumPy float64, as a reference for each framework.
 
-Written from the definitions and for reading, with loops where they are clearer. It shares no
-code with the shim and knows no framework; arrays go in and come out.
+They follow the definitions, with loops where these are clearer, and share no code with the shim.
 """
 
 import cmath
@@ -29,7 +28,7 @@ class Linear:
 
 
 def lengths(valid_lens: Lengths, batch: int, queries: int, keys: int) -> NDArray[np.integer]:
-    """How many keys each query may look at: shape (batch, queries), whatever was given."""
+    """Return the number of keys that each query may see, shape (batch, queries)."""
     if valid_lens is None:
         return np.full((batch, queries), keys)
     if valid_lens.ndim == 1:
@@ -44,7 +43,7 @@ def softmax(
     causal: bool = False,
     score_bias: ArrayLike | None = None,
 ) -> Array:
-    """Softmax over what each row may see of its scores; zero elsewhere, and where it may see nothing."""
+    """Return the softmax over the visible scores of each row; the weights of all others are zero."""
     scores = np.asarray(scores, np.float64)
     _, num_queries, num_keys = scores.shape
     bias = np.broadcast_to(0.0 if score_bias is None else np.asarray(score_bias), scores.shape)
@@ -68,7 +67,7 @@ def dot_product_attention(
     causal: bool = False,
     score_bias: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """softmax(Q K^T / sqrt(d)) V, and the weights, shape (batch, queries, keys)."""
+    """Return softmax(Q K^T / sqrt(d)) V, and the weights, shape (batch, queries, keys)."""
     q, k, v = (np.asarray(x, np.float64) for x in (queries, keys, values))
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
     weights = softmax(scores, valid_lens, causal=causal, score_bias=score_bias)
@@ -89,7 +88,7 @@ def multi_head_attention(
     causal: bool = False,
     score_bias: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """The output, and the weights, shape (batch, heads, queries, keys)."""
+    """Return the output, and the weights, shape (batch, heads, queries, keys)."""
     q, k, v = w_q(queries), w_k(keys), w_v(values)
     size = q.shape[-1] // num_heads
     shape = len(q), num_heads, q.shape[1], k.shape[1]
@@ -110,9 +109,11 @@ def multi_head_attention(
     return w_o(np.concatenate(outputs, axis=-1)), np.stack(weights, axis=1)
 
 
-def rows_of_distances(steps: int, far: int) -> NDArray[np.integer]:
-    """The row of each i - j in a table of the distances from -far to far, at whose ends are those beyond: shape
-    (steps, steps)."""
+def distance_rows(steps: int, far: int) -> NDArray[np.integer]:
+    """Return the row of each distance i - j in a table from -far to far, shape (steps, steps).
+
+    Distances beyond use the first or the last row.
+    """
     rows = np.zeros((steps, steps), int)
     for i, j in np.ndindex(rows.shape):
         rows[i, j] = max(-far, min(i - j, far)) + far
@@ -122,12 +123,12 @@ def rows_of_distances(steps: int, far: int) -> NDArray[np.integer]:
 def relative_attention(
     queries: ArrayLike, keys: ArrayLike, values: ArrayLike, table: ArrayLike
 ) -> tuple[Array, Array]:
-    """Scores q_i (k_j + a_(i - j)) / sqrt(d), with a table of the vectors a, shape (2 far + 1, d).
+    """Return the output, and the weights, shape (batch, queries, keys), for as many queries as keys.
 
-    As many queries as keys. The output, and the weights, shape (batch, queries, keys).
+    The scores are q_i (k_j + a_(i - j)) / sqrt(d), with a table of the vectors a, shape (2 far + 1, d).
     """
     q, k, v, a = (np.asarray(x, np.float64) for x in (queries, keys, values, table))
-    rows = rows_of_distances(q.shape[1], len(a) // 2)
+    rows = distance_rows(q.shape[1], len(a) // 2)
     scores = np.zeros((q.shape[0], *rows.shape))
     for b, i, j in np.ndindex(scores.shape):
         scores[b, i, j] = q[b, i] @ (k[b, j] + a[rows[i, j]]) / math.sqrt(q.shape[-1])
@@ -143,21 +144,21 @@ def rotary(
     layout: str = "interleaved",
     position_scale: float = 1,
 ) -> Array:
-    """Each row of x, shape (batch, steps, d), turned by its position, pair by pair."""
+    """Rotate each row of x, shape (batch, steps, d), by its position, pair by pair."""
     x = np.asarray(x, np.float64)
     d = x.shape[-1]
-    turned = x.copy()
+    rotated = x.copy()
     for (step, position), pair in product(enumerate(positions), range(d // 2)):
         first, second = (pair, pair + d // 2) if layout == "halves" else (2 * pair, 2 * pair + 1)
         angle = position * position_scale / base ** (2 * pair / d)
-        number = x[:, step, first] + 1j * x[:, step, second]  # a turn is a product
+        number = x[:, step, first] + 1j * x[:, step, second]  # a rotation is a product
         number = number * cmath.exp(1j * angle)
-        turned[:, step, first], turned[:, step, second] = number.real, number.imag
-    return turned
+        rotated[:, step, first], rotated[:, step, second] = number.real, number.imag
+    return rotated
 
 
 def positional_encoding(max_len: int, num_hiddens: int) -> Array:
-    """p(i, 2j) = sin(i / 10000^(2j/d)) and p(i, 2j+1) = cos(i / 10000^(2j/d))."""
+    """Return p(i, 2j) = sin(i / 10000^(2j/d)) and p(i, 2j+1) = cos(i / 10000^(2j/d))."""
     table = np.zeros((max_len, num_hiddens))
     for i in range(max_len):
         for column in range(num_hiddens):
@@ -177,7 +178,7 @@ def additive_attention(
     w_k: Linear,
     w_v: Linear,
 ) -> tuple[Array, Array]:
-    """Scores w_v tanh(W_q q + W_k k); the output, and the weights, shape (batch, queries, keys)."""
+    """Return the output, and the weights, shape (batch, queries, keys); scores are w_v tanh(W_q q + W_k k)."""
     q, k = w_q(queries), w_k(keys)
     scores = np.zeros((q.shape[0], q.shape[1], k.shape[1]))
     for b, i, j in np.ndindex(scores.shape):
@@ -188,7 +189,7 @@ def additive_attention(
 
 @dataclass(frozen=True)
 class LayerNorm:
-    """Mean 0 and variance 1 over the last axis; then scaled and shifted."""
+    """Normalization to mean 0 and variance 1 over the last axis, then scale and shift."""
 
     gamma: Array
     beta: Array
@@ -201,31 +202,31 @@ class LayerNorm:
 
 
 def position_wise(x: ArrayLike, *, dense1: Linear, dense2: Linear) -> Array:
-    """max(0, x W_1 + b_1) W_2 + b_2."""
+    """Return max(0, x W_1 + b_1) W_2 + b_2."""
     return dense2(np.maximum(dense1(x), 0))
 
 
 @dataclass(frozen=True)
 class Gates:
-    """One layer of gated recurrent units: of the input, and of the hidden state."""
+    """A layer of gated recurrent units."""
 
-    of_input: dict[str, Linear]  # "reset", "update" and "new"
-    of_state: dict[str, Linear]
+    input_gates: dict[str, Linear]  # "reset", "update" and "new"
+    state_gates: dict[str, Linear]
 
 
 def gru(x: ArrayLike, layers: list[Gates]) -> tuple[Array, Array]:
-    """(steps, batch, inputs) to (steps, batch, hiddens), and each layer's last state.
+    """Return outputs (steps, batch, hiddens) for x (steps, batch, inputs), and each layer's last state.
 
-    The reset gate acts on what the weights have made of the state, as cuDNN has it.
+    The reset gate is applied to the product of weights and state, as in cuDNN.
     """
     outputs = np.asarray(x, np.float64)
     states = []
     for gates in layers:
-        state = np.zeros((outputs.shape[1], gates.of_state["new"].weight.shape[1]))
+        state = np.zeros((outputs.shape[1], gates.state_gates["new"].weight.shape[1]))
         steps = []
         for inputs in outputs:
-            i = {name: linear(inputs) for name, linear in gates.of_input.items()}
-            h = {name: linear(state) for name, linear in gates.of_state.items()}
+            i = {name: linear(inputs) for name, linear in gates.input_gates.items()}
+            h = {name: linear(state) for name, linear in gates.state_gates.items()}
             reset, update = (1 / (1 + np.exp(-(i[name] + h[name]))) for name in ("reset", "update"))
             new = np.tanh(i["new"] + reset * h["new"])
             state = (1 - update) * new + update * state
@@ -236,7 +237,7 @@ def gru(x: ArrayLike, layers: list[Gates]) -> tuple[Array, Array]:
 
 
 def gradient(function: Callable[[Array], float], at: ArrayLike, step: float = 2e-3) -> Array:
-    """The gradient of a scalar function, by central differences of fourth order."""
+    """Return the gradient of a scalar function, by central differences of fourth order."""
     x = np.array(at, np.float64)
     slopes = np.zeros(x.shape)
     for index in np.ndindex(x.shape):

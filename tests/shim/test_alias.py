@@ -1,4 +1,4 @@
-"""``d2l`` means ``d2l_compat``: by import, by extension, by kernel; and back again."""
+"""Tests of the alias of ``d2l`` for ``d2l_compat``, by import, by extension and by kernel, and of its removal."""
 
 import os
 import subprocess
@@ -23,18 +23,18 @@ UPSTREAM = {
 
 
 def run(code: str, *path: Path) -> str:
-    """What a program prints, in a Python of its own; these folders come first on its path."""
+    """Return the output of a program in its own process, with these folders first on its path."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
-    """A folder with another package of this name."""
+    """Return a folder with another package of this name."""
     folder = tmp_path / "d2l"
     folder.mkdir()
     for name, text in UPSTREAM.items():
@@ -51,9 +51,8 @@ STATEMENTS = [
 
 
 @needs_pytorch
-def test_d2l_is_ours_however_it_is_imported(upstream: Path):
-    """Without upstream's, and beside it."""
-    # PyTorch is imported once, the face each time.
+def test_every_import_of_d2l_is_ours(upstream: Path):
+    # PyTorch is imported once, our package each time.
     code = f"""
 import sys
 import d2l_compat.alias
@@ -76,7 +75,7 @@ for beside in [], [{str(upstream)!r}]:
 
 
 @needs_pytorch
-def test_what_was_there_comes_back(upstream: Path):
+def test_previous_module_is_restored(upstream: Path):
     code = """
 import d2l.torch, d2l.caffe
 before = d2l, d2l.torch, d2l.caffe
@@ -93,13 +92,13 @@ import d2l.caffe
     run(code, upstream)
 
 
-def test_what_was_not_there_is_gone():
+def test_alias_is_removed_if_nothing_was_there():
     code = """
 import d2l_compat.alias
 import d2l
 d2l_compat.alias.remove()
 try:
-    import d2l.paddle  # which upstream has not, where that is installed
+    import d2l.paddle  # which upstream lacks, if it is installed
 except ModuleNotFoundError as error:
     print(error)
 """
@@ -107,7 +106,7 @@ except ModuleNotFoundError as error:
 
 
 @pytest.mark.parametrize("statement", ["from d2l import caffe", "import d2l.caffe"])
-def test_a_framework_that_there_is_not_is_named_with_those_that_are(upstream: Path, statement: str):
+def test_unknown_framework_error_lists_known_ones(upstream: Path, statement: str):
     code = f"""
 import d2l_compat.alias
 try:
@@ -115,11 +114,11 @@ try:
 except ImportError as error:
     print(error)
 """
-    faces = ", ".join(framework.module for framework in PYTHON_FRAMEWORKS.values())
-    assert f"d2l.caffe: d2l_compat stands in for d2l, and has {faces}" in run(code, upstream)
+    modules = ", ".join(framework.module for framework in PYTHON_FRAMEWORKS.values())
+    assert f"d2l.caffe: d2l_compat stands in for d2l, and has {modules}" in run(code, upstream)
 
 
-def test_nothing_else_is_found_otherwise():
+def test_other_imports_are_unchanged():
     code = """
 import d2l_compat.alias
 try:
@@ -132,7 +131,7 @@ except ModuleNotFoundError as error:
 
 @pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed")
 def test_mxnet_may_be_imported_first():
-    """As D2L's pages on DCGAN and on information theory do."""
+    """Test what D2L's pages on DCGAN and on information theory do."""
     code = """
 import d2l_compat.alias, numpy, sys
 from mxnet import gluon, np, npx
@@ -143,7 +142,7 @@ print(np.ones(2).sum(), d2l.arange(3).sum())
     assert run(code).split() == ["False", "False", "2.0", "3.0"]
 
 
-def test_the_alias_imports_no_framework():
+def test_alias_imports_no_framework():
     code = "import d2l_compat.alias, sys; print(sorted({'torch', 'numpy', 'matplotlib'} & {*sys.modules}))"
     assert run(code).strip() == "[]"
 
@@ -161,14 +160,14 @@ def outputs(cells: list[str], manager: KernelManager, folder: Path) -> list[str]
     return ["".join(output.get("text", "") for output in cell.outputs) for cell in notebook.cells]
 
 
-def test_the_extension_turns_it_on_and_off(upstream: Path):
-    again = ["import d2l; print(d2l.__version__)"]
-    shown = outputs([*CELLS, *again], KernelManager(kernel_name="python3"), upstream)
-    assert shown == ["", "False\n", "", "1.0.3\n"]
+def test_extension_enables_and_disables_alias(upstream: Path):
+    cells = [*CELLS, "import d2l; print(d2l.__version__)"]
+    printed = outputs(cells, KernelManager(kernel_name="python3"), upstream)
+    assert printed == ["", "False\n", "", "1.0.3\n"]
 
 
 @needs_pytorch
-def test_under_its_kernel_a_notebook_needs_no_edit(
+def test_notebook_with_d2l_kernel_needs_no_edit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(sys, "prefix", str(tmp_path))

@@ -1,4 +1,4 @@
-"""What readers of D2L have reported about its package, by the number in its repository: here it works."""
+"""Problems that readers have reported about D2L's package, by their number in its repository, do not occur here."""
 
 import subprocess
 import sys
@@ -15,14 +15,14 @@ from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 needs_pytorch = pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is not installed")
 
 
-def said_by(program: str) -> str:
-    """What it prints, after the one line that lets ``d2l`` be ours."""
+def run(program: str) -> str:
+    """Return the output of a program that imports ``d2l_compat.alias`` first."""
     program = f"import d2l_compat.alias\n{program}"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 @pytest.mark.parametrize(
@@ -34,27 +34,28 @@ def said_by(program: str) -> str:
         (2678, "3.14", "2.3.0"),
     ],
 )
-def test_todays_python_and_numpy_are_taken(number: int, python: str, numpy: str) -> None:
-    """d2l 1.0.3 asks for NumPy 1.23.5 and no other, which Python has not built since 3.12."""
+def test_current_python_and_numpy_work(number: int, python: str, numpy: str) -> None:
+    """Test that NumPy is not pinned: d2l 1.0.3 needs 1.23.5, which does not build since Python 3.12."""
     ours = distribution("d2l-compat")
     assert python in SpecifierSet(ours.metadata["Requires-Python"])
-    needs = [*map(Requirement, ours.requires or [])]
-    (needed,) = (each for each in needs if each.name == "numpy")
+    requirements = [*map(Requirement, ours.requires or [])]
+    (needed,) = (each for each in requirements if each.name == "numpy")
     assert numpy in needed.specifier
-    # Nor is anything else held to one version, or to those of a certain year.
-    assert {spec.operator for each in needs for spec in each.specifier} == {">="}
+    # No dependency has an upper bound.
+    assert {spec.operator for each in requirements for spec in each.specifier} == {">="}
 
 
 @needs_pytorch
-def test_what_d2l_1_has_no_more_is_there_beside_what_it_has() -> None:
-    """1910, 1911 and 2557."""
+def test_names_of_both_versions_exist() -> None:
+    """Test numbers 1910, 1911 and 2557."""
     names = ["load_data_time_machine", "HyperParameters", "predict_ch8", "train_ch8", "train_ch3"]
-    asked = "".join(f"print(d2l.{name}.__name__)\n" for name in names)
-    assert said_by(f"from d2l import torch as d2l\n{asked}").split() == names
+    lines = "".join(f"print(d2l.{name}.__name__)\n" for name in names)
+    assert run(f"from d2l import torch as d2l\n{lines}").split() == names
 
 
-def test_2648_who_imports_the_package_alone_is_told_what_to_import() -> None:
-    said = said_by("""
+def test_importing_package_alone_says_what_to_import() -> None:
+    """Test number 2648."""
+    output = run("""
 import d2l
 print(d2l.__version__)
 try:
@@ -65,6 +66,6 @@ print(hasattr(d2l, "__wrapped__"))
 """)
     _, *others = (framework.module for framework in PYTHON_FRAMEWORKS.values())
     need = f"need `from d2l import torch as d2l` (or {', '.join(others)})"
-    assert said == (
+    assert output == (
         f"{__version__}\nd2l.train_ch3: a framework's names are in its own module; {need}\nFalse\n"
     )

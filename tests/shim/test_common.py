@@ -1,4 +1,4 @@
-"""What all faces share: text, training helpers and growing curves, against values worked out by hand."""
+"""Tests of what all frameworks share: text, training helpers and boards, against values computed by hand."""
 
 import math
 import time
@@ -11,7 +11,7 @@ import pytest
 
 from d2l_compat import common as d2l
 from d2l_compat._shared.data.translation import preprocess
-from tests.shim.each.rules import is_said
+from tests.shim.each.rules import matches_message
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ TWICE_AND_ONCE = [["b", "a"], ["b", "c", "<pad>"]]
 
 
 @pytest.mark.parametrize("version", ["0.17", "0.17.6"])
-def test_of_0_17_frequent_tokens_come_first(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_are_by_frequency_in_0_17(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("D2L_VERSION", version)
     vocab = d2l.Vocab(TWICE_AND_ONCE, reserved_tokens=["<pad>", "<bos>"])
     assert vocab.idx_to_token == ["<unk>", "<pad>", "<bos>", "b", "a", "c"]
@@ -56,9 +56,7 @@ def test_of_0_17_frequent_tokens_come_first(version: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("version", ["", "1.0", "1.0.3"])
-def test_of_1_0_they_are_in_alphabetical_order(
-    version: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tokens_are_alphabetical_in_1_0(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("D2L_VERSION", version)
     assert d2l.Vocab(TWICE_AND_ONCE).idx_to_token == ["<pad>", "<unk>", "a", "b", "c"]
 
@@ -75,16 +73,16 @@ def test_another_version_is_refused(version: str, monkeypatch: pytest.MonkeyPatc
     [
         ("a b c d", "a b c d", 4, 1),
         ("a b", "a b c d", 2, math.exp(-1)),  # too short
-        # 3 of 4 tokens are there, 1 of 3 pairs.
+        # 3 of 4 tokens match, and 1 of 3 pairs.
         ("a b x c", "a b c", 2, 0.75**0.5 * (1 / 3) ** 0.25),
-        # 4 of 5 tokens, 2 of 4 pairs, 1 of 3 triples.
+        # 4 of 5 tokens match, 2 of 4 pairs, 1 of 3 triples.
         (
             "a b c x d",
             "a b c d e",
             3,
             (4 / 5) ** (1 / 2) * (2 / 4) ** (1 / 4) * (1 / 3) ** (1 / 8),
         ),
-        # And 1 of 2 quadruples, the label being longer.
+        # Also 1 of 2 quadruples, and the label is longer.
         (
             "a b c d x",
             "a b c d e f",
@@ -95,26 +93,26 @@ def test_another_version_is_refused(version: str, monkeypatch: pytest.MonkeyPatc
             * (2 / 3) ** (1 / 8)
             * (1 / 2) ** (1 / 16),
         ),
-        ("a a a", "a b c", 1, (1 / 3) ** 0.5),  # only as often as in the label
+        ("a a a", "a b c", 1, (1 / 3) ** 0.5),  # counted as often as in the label
         ("x", "a", 1, 0),
         ("", "a", 2, 0),
         ("a", "a", 4, 1),  # there are no pairs
     ],
 )
-def test_bleu_is_the_formulas(pred: str, label: str, k: int, score: float):
+def test_bleu_matches_formula(pred: str, label: str, k: int, score: float):
     assert d2l.bleu(pred, label, k) == pytest.approx(score)
 
 
-def test_signs_stand_apart_and_blanks_are_of_one_kind():
-    said = "Well, go on!\tD'accord\u202f! O\u00f9\xa0? Va. 3.5? No,no"
+def test_preprocessing_separates_signs_and_unifies_blanks():
+    text = "Well, go on!\tD'accord\u202f! O\u00f9\xa0? Va. 3.5? No,no"
     expected = "well , go on !\td'accord ! o\u00f9 ? va . 3 .5 ? no ,no"
-    assert preprocess(said) == expected
+    assert preprocess(text) == expected
 
 
 # Training helpers
 
 
-def test_a_function_becomes_a_method_of_objects_there_are():
+def test_add_to_class_affects_existing_objects():
     class A:
         x = 2
 
@@ -144,7 +142,7 @@ def test_arguments_become_attributes():
     assert not hasattr(b, "local")
 
 
-def test_a_timer_adds_up(monkeypatch: pytest.MonkeyPatch):
+def test_timer_adds_up(monkeypatch: pytest.MonkeyPatch):
     ticks = iter([0.0, 1.0, 10.0, 12.0])
     monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
     timer = d2l.Timer()
@@ -155,7 +153,7 @@ def test_a_timer_adds_up(monkeypatch: pytest.MonkeyPatch):
     assert (timer.sum(), timer.avg(), timer.cumsum()) == (3, 1.5, [1, 3])
 
 
-def test_an_accumulator_keeps_sums():
+def test_accumulator_keeps_sums():
     sums = d2l.Accumulator(2)
     sums.add(1, np.float32(0.5))
     sums.add(2, 0.25)
@@ -164,14 +162,14 @@ def test_an_accumulator_keeps_sums():
     assert sums.data == [0, 0]
 
 
-# Curves that grow
+# Boards
 
 
 def curves(axes: Any) -> list[list[tuple[float, float]]]:
     return [list(zip(*line.get_data(), strict=True)) for line in axes.get_lines()]
 
 
-def test_the_animator_plots_what_was_added():
+def test_animator_plots_what_was_added():
     board = d2l.Animator(xlabel="epoch", legend=["loss", "accuracy"], xlim=[1, 3], yscale="log")
     board.add(1, (0.9, None))
     board.add(2, (np.array(0.5), 0.75))
@@ -181,7 +179,7 @@ def test_the_animator_plots_what_was_added():
     assert (axes.get_xlabel(), axes.get_yscale(), axes.get_xlim()) == ("epoch", "log", (1, 3))
 
 
-def test_the_animator_takes_one_curve_and_formats():
+def test_animator_takes_one_curve_and_formats():
     board = d2l.Animator(fmts=("r:",))
     board.add(0, 1)
     board.add(1, np.float32(4))
@@ -190,7 +188,7 @@ def test_the_animator_takes_one_curve_and_formats():
     assert curves(board.axes[0]) == [[(0, 1), (1, 4)]]
 
 
-def test_the_progress_board_draws_means():
+def test_progress_board_draws_means():
     board = d2l.ProgressBoard(xlabel="x", ylabel="y")
     for x in range(4):
         board.draw(x, 10 * x, "even", every_n=2)
@@ -202,7 +200,7 @@ def test_the_progress_board_draws_means():
     assert axes.get_lines()[0].get_color() != axes.get_lines()[1].get_color()
 
 
-def test_a_board_that_does_not_display_draws_nothing():
+def test_hidden_board_draws_nothing():
     board = d2l.ProgressBoard(display=False)
     board.draw(0, 1, "loss")
     assert board.fig is None
@@ -212,27 +210,27 @@ def test_a_board_that_does_not_display_draws_nothing():
 # Pictures
 
 
-def test_images_stand_in_a_grid():
+def test_show_images_draws_grid():
     images = [np.full((2, 3), k) for k in range(3)]
     axes = d2l.show_images(images, 2, 2, titles=["a", "b", "c"], scale=2)
     assert len(axes) == 4
     assert tuple(axes[0].figure.get_size_inches()) == (4, 4)
     for k in range(3):
-        (shown,) = axes[k].get_images()
-        np.testing.assert_array_equal(shown.get_array(), images[k])
+        (image,) = axes[k].get_images()
+        np.testing.assert_array_equal(image.get_array(), images[k])
         assert axes[k].get_title() == "abc"[k]
     assert not axes[3].get_images()
 
 
-def test_of_a_whole_batch_those_images_are_shown_that_there_are_places_for():
+def test_show_images_shows_as_many_as_fit():
     images = np.arange(5.0).repeat(4).reshape(5, 2, 2)
     axes = d2l.show_images(images, 1, 2, titles="abcde")
     assert [axis.get_title() for axis in axes] == ["a", "b"]
-    shown = [axis.get_images()[0].get_array() for axis in axes]
-    np.testing.assert_array_equal(shown, images[:2])
+    arrays = [axis.get_images()[0].get_array() for axis in axes]
+    np.testing.assert_array_equal(arrays, images[:2])
 
 
-def test_an_annotation_has_an_arrow():
+def test_annotation_has_arrow():
     d2l.annotate("min", (1, 2), (3, 4))
     (note,) = plt.gca().texts
     assert (note.get_text(), note.xy, note.xyann) == ("min", (1, 2), (3, 4))
@@ -264,17 +262,17 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
 # fmt: on
 
 
-@pytest.mark.parametrize(("words", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
-def test_bad_input_is_named_with_what_is_needed(words: str, call: Callable[[], Any]):
+@pytest.mark.parametrize(("message", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
+def test_bad_input_raises_clear_errors(message: str, call: Callable[[], Any]):
     with pytest.raises((TypeError, ValueError, IndexError)) as caught:
         call()
-    assert is_said(words, f"{caught.type.__name__}: {caught.value}")
+    assert matches_message(message, f"{caught.type.__name__}: {caught.value}")
 
 
 # A competition's pictures
 
 
-def test_pictures_go_into_a_folder_for_each_label(tmp_path):
+def test_reorganized_pictures_have_folder_per_label(tmp_path):
     (tmp_path / "train").mkdir()
     (tmp_path / "test").mkdir()
     labels = {str(i): "cat" if i < 4 else "dog" for i in range(10)}
@@ -287,14 +285,14 @@ def test_pictures_go_into_a_folder_for_each_label(tmp_path):
     assert d2l.read_csv_labels(tmp_path / "labels.csv") == labels
     assert d2l.reorg_train_valid(tmp_path, labels, 0.5) == 2  # half of the cats
     assert d2l.reorg_test(str(tmp_path)) is None
-    made = tmp_path / "train_valid_test"
-    found = {
-        folder.relative_to(made).as_posix(): sorted(
+    output = tmp_path / "train_valid_test"
+    numbers = {
+        folder.relative_to(output).as_posix(): sorted(
             int(file.read_text()) for file in folder.iterdir()
         )
-        for folder in made.glob("*/*")
+        for folder in output.glob("*/*")
     }
-    assert found == {
+    assert numbers == {
         "train_valid/cat": [0, 1, 2, 3],
         "train_valid/dog": [4, 5, 6, 7, 8, 9],
         "valid/cat": [0, 1],
@@ -306,7 +304,7 @@ def test_pictures_go_into_a_folder_for_each_label(tmp_path):
     assert d2l.reorg_train_valid(tmp_path, labels, 0.1) == 1
 
 
-def test_what_is_missing_of_a_competition_is_told(tmp_path):
+def test_missing_competition_files_are_reported(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"data_dir: got .*train .*; need a folder"):
         d2l.reorg_train_valid(tmp_path, {"1": "cat"}, 0.1)
     with pytest.raises(ValueError, match="valid_ratio: got 2; need a share, from 0 to 1"):

@@ -1,4 +1,4 @@
-"""The font that Chinese words in figures are drawn with."""
+"""Tests of the font for Chinese words in figures."""
 
 import re
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ def figures(notebook: Notebook) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("notebook", IN_CHINESE, ids=str)
-def test_every_chinese_character_of_a_figure_is_drawn_with_it(notebook: Notebook) -> None:
+def test_font_has_every_chinese_character_of_figures(notebook: Notebook) -> None:
     written = "".join(piece.words for svg in figures(notebook) for piece in Drawing(svg, 1).pieces)
     assert {*CHINESE.findall(written)} <= HAS, "run `make font`, and then `make`"
     fonts = {name for svg in figures(notebook) for name in re.findall(rb'<path id="(\w+)-', svg)}
     assert fonts <= {b"DejaVuSans", b"NotoSansTClessons"}
 
 
-def test_it_has_what_cells_can_write_and_no_more() -> None:
+def test_font_has_only_characters_that_cells_use() -> None:
     assert {each for each in HAS if CHINESE.match(each)} == font.list_characters(), (
         "run `make font`"
     )
@@ -42,8 +42,8 @@ def test_it_has_what_cells_can_write_and_no_more() -> None:
 
 
 @pytest.mark.release
-@pytest.mark.skipif(not font.is_installed(), reason="the font it is a part of is not installed")
-def test_it_is_made_alike_each_time(tmp_path) -> None:
+@pytest.mark.skipif(not font.is_installed(), reason="the font that it is a subset of is missing")
+def test_font_is_reproducible(tmp_path) -> None:
     for name in "ab":
         font.make_font(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -51,6 +51,6 @@ def test_it_is_made_alike_each_time(tmp_path) -> None:
     assert cmap.keys() == TTFont(FONT).getBestCmap().keys()
 
 
-def test_it_is_in_the_wheel_and_its_licence_too() -> None:
+def test_wheel_has_font_and_licence() -> None:
     files = {file.path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
     assert {str(FONT), str(FONT.with_name("OFL.txt"))} <= files

@@ -1,6 +1,6 @@
-"""The frameworks compute the same, within the differences that docs/LANGUAGE/agreement.md publishes.
+"""Tests that frameworks agree within the differences published in docs/LANGUAGE/agreement.md.
 
-Those with a Python face are asked in tests/shim/each/test_agreement.py, where the face is imported anyway.
+Python frameworks are tested in tests/shim/each/test_agreement.py, where they are imported anyway.
 """
 
 import numpy as np
@@ -19,18 +19,18 @@ from tests.shim.each.cases import TOLERANCE
 
 @pytest.mark.parametrize(("dtype", "tolerance"), TOLERANCE.items())
 @pytest.mark.parametrize("framework", sorted(FRAMEWORKS.keys() - PYTHON_FRAMEWORKS.keys()))
-def test_every_framework_without_a_python_face_agrees_with_the_reference(
+def test_frameworks_without_python_agree_with_reference(
     pytestconfig: pytest.Config, framework: str, dtype: str, tolerance: float
 ) -> None:
     if framework not in pytestconfig.getoption("frameworks").split():
         pytest.skip(f"{framework} is not installed")
-    found = differences(ask(framework, dtype), dtype, expected())
-    assert too_large(found, tolerance) == {}
-    assert_as_published(framework, dtype, found)
+    measured = differences(ask(framework, dtype), dtype, expected())
+    assert too_large(measured, tolerance) == {}
+    assert_as_published(framework, dtype, measured)
 
 
 @pytest.mark.parametrize("language", TITLES)
-def test_the_published_tables_have_every_framework_within_the_tolerances(language: str) -> None:
+def test_published_tables_are_within_tolerances(language: str) -> None:
     titles = [framework.title for framework in FRAMEWORKS.values()]
     tables = published(language)
     assert [*tables] == [*TOLERANCE]
@@ -41,43 +41,41 @@ def test_the_published_tables_have_every_framework_within_the_tolerances(languag
             assert all(float(number) <= TOLERANCE[dtype] for number in row[1:]), row
 
 
-# The reference's gradients are formulas: finite differences of its output hold them
+# The reference's gradients are formulas, which are tested against finite differences of its output
 
 CASES = draw("float64")
 
 
 def gradients(case: Case) -> Arrays:
-    """By what they are taken with respect to."""
-    start = "gradient_"
-    found = answer(case).items()
-    return {name.removeprefix(start): x for name, x in found if name.startswith(start)}
+    """Return the gradients of a case by the names of its inputs."""
+    prefix, answers = "gradient_", answer(case).items()
+    return {name.removeprefix(prefix): x for name, x in answers if name.startswith(prefix)}
 
 
-def test_every_case_has_gradients_but_that_of_the_table_of_positions() -> None:
-    of_attention = {"queries", "keys", "values"}
+def test_every_case_but_encoding_has_gradients() -> None:
+    inputs = {"queries", "keys", "values"}
     assert {name: {*gradients(case)} for name, case in CASES.items()} == {
-        **dict.fromkeys(CASES, of_attention),
-        **{each: {*of_attention, "score_bias"} for each in ("score_bias", "all_masks", "alibi")},
-        "relative": {*of_attention, "table"},
-        **{each: {"X"} for each in ("interleaved", "halves")},
+        **dict.fromkeys(CASES, inputs),
+        **{name: {*inputs, "score_bias"} for name in ("score_bias", "all_masks", "alibi")},
+        "relative": {*inputs, "table"},
+        **{name: {"X"} for name in ("interleaved", "halves")},
         "P": set(),
     }
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "P"])
-def test_the_references_gradients_are_those_of_finite_differences(name: str) -> None:
-    """Along two ways, drawn: all numbers of an input change at once."""
+def test_reference_gradients_match_finite_differences(name: str) -> None:
     case = as_attention(CASES[name]) if CASES[name].kind == "alibi" else CASES[name]
     rng = np.random.default_rng(0)
-    for given, gradient in gradients(case).items():
+    for x, gradient in gradients(case).items():
         for _ in range(2):
-            way = rng.normal(size=gradient.shape)
-            way /= np.linalg.norm(way)
+            direction = rng.normal(size=gradient.shape)
+            direction /= np.linalg.norm(direction)
 
-            def loss(step: np.ndarray, given: str = given, way: np.ndarray = way) -> float:
-                moved = {given: case.arrays[given] + step * way}
+            def loss(step: np.ndarray, x: str = x, direction: np.ndarray = direction) -> float:
+                moved = {x: case.arrays[x] + step * direction}
                 output = answer(Case(case.kind, case.arrays | moved))["output"]
                 return float((output * case.arrays["direction"]).sum())
 
-            along = (gradient * way).sum()
-            assert along == pytest.approx(float(reference.gradient(loss, 0.0)), abs=1e-10)
+            derivative = (gradient * direction).sum()
+            assert derivative == pytest.approx(float(reference.gradient(loss, 0.0)), abs=1e-10)

@@ -1,4 +1,4 @@
-"""What importing costs, and what it says where a framework does not work."""
+"""Tests of what importing loads, and of its errors if a framework does not work."""
 
 import json
 import subprocess
@@ -25,10 +25,10 @@ INSTALL = f'pip install "torch>={TORCH.minimum}"'
 NEEDED = f"torch {TORCH.minimum} or newer is needed"
 
 
-def test_the_package_imports_neither_a_framework_nor_numpy() -> None:
+def test_package_imports_neither_framework_nor_numpy() -> None:
     program = "import d2l_compat, json, sys; print(json.dumps(list(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    loaded = set(json.loads(done.stdout))
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    loaded = set(json.loads(process.stdout))
     assert "d2l_compat" in loaded
     assert not loaded & (FRAMEWORK_MODULES | PLOT_MODULES | {"numpy"})
 
@@ -46,10 +46,9 @@ for module in walk_packages(_shared.__path__, "d2l_compat._shared."):
 """
 
 
-def test_what_the_faces_share_imports_nothing_that_windows_lacks() -> None:
-    """Each module, those included that are imported on first use."""
-    done = subprocess.run([sys.executable, "-c", WITHOUT_POSIX], capture_output=True, check=True)
-    assert b"d2l_compat._shared.data.files" in done.stdout.split()
+def test_shared_code_imports_nothing_windows_lacks() -> None:
+    process = subprocess.run([sys.executable, "-c", WITHOUT_POSIX], capture_output=True, check=True)
+    assert b"d2l_compat._shared.data.files" in process.stdout.split()
 
 
 # Missing, too old, broken
@@ -57,7 +56,7 @@ def test_what_the_faces_share_imports_nothing_that_windows_lacks() -> None:
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None, Any], None]:
-    """Simulates a version of PyTorch, or none, and what importing it gives or raises."""
+    """Return a function that simulates a version of PyTorch, or none, and the outcome of importing it."""
 
     def simulate(version: str | None, outcome: Any) -> None:
         def find_version(distribution: str) -> str:
@@ -103,7 +102,7 @@ MISSING = ModuleNotFoundError("No module named 'torch'")
         ),
     ],
 )
-def test_a_framework_that_does_not_work_is_named_with_the_command_that_helps(
+def test_broken_framework_error_names_command(
     install: Callable[..., None], version: str | None, outcome: Any, words: list[str]
 ) -> None:
     install(version, outcome)
@@ -113,7 +112,7 @@ def test_a_framework_that_does_not_work_is_named_with_the_command_that_helps(
         assert word in str(caught.value)
 
 
-def test_the_cause_of_a_broken_framework_is_kept(install: Callable[..., None]) -> None:
+def test_cause_of_broken_framework_is_kept(install: Callable[..., None]) -> None:
     cause = OSError("libcudart.so")
     install("2.9.0", cause)
     with pytest.raises(ImportError) as caught:
@@ -124,14 +123,14 @@ def test_the_cause_of_a_broken_framework_is_kept(install: Callable[..., None]) -
 @pytest.mark.parametrize(
     "version", [TORCH.minimum, "2.5.0a0+git1", "2.5.1+cpu", "2.10.0", "3", None], ids=str
 )
-def test_a_framework_new_enough_or_of_unknown_version_is_imported(
+def test_new_or_unknown_version_is_imported(
     install: Callable[..., None], version: str | None
 ) -> None:
     install(version, ModuleType("torch"))
     require.require("pytorch")
 
 
-def test_a_copy_under_another_name_is_as_old_as_it_says(install: Callable[..., None]) -> None:
+def test_renamed_distribution_reports_its_version(install: Callable[..., None]) -> None:
     torch = ModuleType("torch")
     torch.__version__ = "2.3.0+git"
     install(None, torch)
@@ -140,8 +139,7 @@ def test_a_copy_under_another_name_is_as_old_as_it_says(install: Callable[..., N
 
 
 @pytest.mark.parametrize("name", PYTHON_FRAMEWORKS)
-def test_every_face_says_which_package_is_missing_and_what_installs_it(name: str) -> None:
-    """In an interpreter that finds none of the frameworks."""
+def test_missing_package_error_names_install_command(name: str) -> None:
     first = PYTHON_FRAMEWORKS[name].packages[0]
     module = "torch" if name == "pytorch" else name
     program = f"""
@@ -162,20 +160,20 @@ importlib.metadata.version = no_version
 sys.meta_path.insert(0, Nothing())
 from d2l_compat import {module}
 """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    said = done.stderr.strip().splitlines()[-1]
-    assert said.startswith(f"ImportError: {first.distribution} {first.minimum} or newer is needed")
-    assert "it is not installed" in said
-    assert said.endswith(f"Install it: {first.install}")
-    assert "During handling" not in done.stderr
+    error = process.stderr.strip().splitlines()[-1]
+    assert error.startswith(f"ImportError: {first.distribution} {first.minimum} or newer is needed")
+    assert "it is not installed" in error
+    assert error.endswith(f"Install it: {first.install}")
+    assert "During handling" not in process.stderr
 
 
-def test_messages_and_extras_name_the_same_versions() -> None:
+def test_messages_and_extras_name_same_versions() -> None:
     pyproject = Path(__file__).parents[2] / "pyproject.toml"
     extras = tomllib.loads(pyproject.read_text())["project"]["optional-dependencies"]
-    assert set(extras) - {"djl"} == set(PYTHON_FRAMEWORKS)  # DJL is no Python package
+    assert set(extras) - {"djl"} == set(PYTHON_FRAMEWORKS)  # DJL is not a Python package
     for name, framework in PYTHON_FRAMEWORKS.items():
         bounds = {r.name: str(r.specifier) for r in map(Requirement, extras[name])}
         for package in framework.packages:

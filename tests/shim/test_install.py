@@ -1,7 +1,4 @@
-"""``d2l_compat.install``: what it asks pip for, and when it asks for nothing.
-
-That it does so on Colab and its like is tried out in tests/elsewhere.
-"""
+"""Tests of ``d2l_compat.install`` and its calls of pip; tests/elsewhere runs it on imitations of Colab and others."""
 
 import subprocess
 import sys
@@ -24,37 +21,37 @@ CONFLICT = "ERROR: ResolutionImpossible: for help visit ..."
 
 @dataclass
 class Service:
-    """One that has the modules named, and a pip that is asked and does nothing."""
+    """A service that has some modules, and a pip that records its calls and does nothing."""
 
     modules: set[str]
-    there_is: list[tuple[str | None, str]] = field(default_factory=list)
-    needs: list[str] = field(default_factory=list)  # of what is installed
-    answers: list[str] = field(default_factory=list)  # pip's faults; none where there is none
-    asked: list[list[str]] = field(default_factory=list)  # of pip, without the constraints
-    held: list[str] = field(default_factory=list)  # the constraints
+    installed: list[tuple[str | None, str]] = field(default_factory=list)  # names and versions
+    requires: list[str] = field(default_factory=list)  # what a framework requires
+    errors: list[str] = field(default_factory=list)  # of each call of pip; empty means success
+    calls: list[list[str]] = field(default_factory=list)  # pip's arguments without constraints
+    constraints: list[str] = field(default_factory=list)
 
     def find_spec(self, name: str) -> object:
         return object() if name in self.modules else None
 
     def distributions(self, name: str | None = None) -> list[Any]:
-        found = [(n, v) for n, v in self.there_is if name is None or (n or "").lower() == name]
         return [
             SimpleNamespace(name=n, version=v, metadata={"Name": n, "Version": v} if n else {})
-            for n, v in found
+            for n, v in self.installed
+            if name is None or (n or "").lower() == name
         ]
 
     def run(self, command: list[str], **_: object) -> Any:
         assert command[:4] == [sys.executable, "-m", "pip", "install"]
-        place = command.index("--constraint")
-        self.held = Path(command[place + 1]).read_text().splitlines()
-        self.asked.append(command[4:place] + command[place + 2 :])
-        fault = self.answers.pop(0) if self.answers else ""
-        return SimpleNamespace(returncode=bool(fault), stderr=fault)
+        i = command.index("--constraint")
+        self.constraints = Path(command[i + 1]).read_text().splitlines()
+        self.calls.append(command[4:i] + command[i + 2 :])
+        error = self.errors.pop(0) if self.errors else ""
+        return SimpleNamespace(returncode=bool(error), stderr=error)
 
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Service:
-    """With all that any framework needs."""
+    """Return a service with everything that any framework needs."""
     packages = [
         package for framework in PYTHON_FRAMEWORKS.values() for package in framework.packages
     ]
@@ -64,102 +61,100 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     monkeypatch.setattr(_install, "find_spec", service.find_spec)
     monkeypatch.setattr(_install, "import_module", lambda name: None)
     monkeypatch.setattr(metadata, "distributions", service.distributions)
-    monkeypatch.setattr(metadata, "requires", lambda name: service.needs)
+    monkeypatch.setattr(metadata, "requires", lambda name: service.requires)
     monkeypatch.setattr(subprocess, "run", service.run)
     return service
 
 
 @pytest.mark.parametrize("framework", PYTHON_FRAMEWORKS)
-def test_where_nothing_is_missing_pip_is_not_asked_and_nothing_is_said(
+def test_nothing_happens_if_nothing_is_missing(
     framework: str, service: Service, capfd: pytest.CaptureFixture[str]
 ) -> None:
     d2l_compat.install(framework)
-    assert service.asked == []
+    assert service.calls == []
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("framework", PYTHON_FRAMEWORKS)
-def test_what_is_missing_is_asked_for_and_nothing_else(framework: str, service: Service) -> None:
+def test_only_missing_packages_are_installed(framework: str, service: Service) -> None:
     first = PYTHON_FRAMEWORKS[framework].packages[0]
     service.modules.remove(first.module)
     d2l_compat.install(framework)
     wanted = [*first.options.split(), first.requirement]
-    assert service.asked == [["--quiet", *wanted]]
+    assert service.calls == [["--quiet", *wanted]]
 
 
-def test_the_shims_own_needs_are_among_it_before_the_framework(service: Service) -> None:
+def test_shims_dependencies_come_before_framework(service: Service) -> None:
     service.modules -= {"numpy", "matplotlib", "filelock", "paddle", "setuptools"}
     d2l_compat.install("paddle")
-    names = [Requirement(asked[-1]).name for asked in service.asked]
+    names = [Requirement(call[-1]).name for call in service.calls]
     assert names == ["numpy", "matplotlib", "filelock", "setuptools", "paddlepaddle"]
 
 
-def test_what_is_there_is_held_at_its_version(service: Service) -> None:
+def test_installed_packages_keep_their_versions(service: Service) -> None:
     service.modules.remove("jax")
-    service.there_is = [("numpy", "2.0.2"), ("torch", "2.9.0+cu126"), ("Foo.bar_baz", "1!2.0rc1")]
+    service.installed = [("numpy", "2.0.2"), ("torch", "2.9.0+cu126"), ("Foo.bar_baz", "1!2.0rc1")]
     d2l_compat.install("jax")
-    assert service.held == ["numpy==2.0.2", "torch==2.9.0+cu126", "foo-bar-baz==1!2.0rc1"]
+    assert service.constraints == ["numpy==2.0.2", "torch==2.9.0+cu126", "foo-bar-baz==1!2.0rc1"]
 
 
-def test_of_two_with_one_name_the_one_that_is_imported_is_held(service: Service) -> None:
-    """As on Colab, where the system's Python packages lie behind Colab's own."""
+def test_of_duplicates_imported_version_is_kept(service: Service) -> None:
+    """Test two versions, as on Colab, where the system's Python packages come after Colab's."""
     service.modules.remove("jax")
-    service.there_is = [("PyParsing", "3.2.3"), ("pyparsing", "2.4.7")]
+    service.installed = [("PyParsing", "3.2.3"), ("pyparsing", "2.4.7")]
     d2l_compat.install("jax")
-    assert service.held == ["pyparsing==3.2.3"]
+    assert service.constraints == ["pyparsing==3.2.3"]
 
 
-def test_what_pip_could_not_read_is_not_put_before_it(service: Service) -> None:
+def test_unreadable_versions_are_not_passed_to_pip(service: Service) -> None:
     service.modules.remove("jax")
-    service.there_is = [("gpg", "1.16.0-unknown"), (None, ""), ("six", "1.17.0")]
+    service.installed = [("gpg", "1.16.0-unknown"), (None, ""), ("six", "1.17.0")]
     d2l_compat.install("jax")
-    assert service.held == ["six==1.17.0"]
+    assert service.constraints == ["six==1.17.0"]
 
 
-def test_where_a_framework_wants_another_version_it_comes_alone_with_what_is_missing(
+def test_conflicting_framework_is_installed_without_pins(
     service: Service,
 ) -> None:
-    """As Paddle does on Colab: it asks for opt_einsum 3.3.0, and TensorFlow has brought 3.4.0."""
+    """Test Paddle on Colab: it requires opt_einsum 3.3.0, and 3.4.0 is installed for TensorFlow."""
     service.modules.remove("paddle")
-    service.there_is = [("opt_einsum", "3.4.0"), ("numpy", "2.0.2")]
-    service.needs = ["numpy>=1.21", "opt_einsum==3.3.0", "httpx", "tomli; python_version<'3'"]
-    service.answers = [CONFLICT]
+    service.installed = [("opt_einsum", "3.4.0"), ("numpy", "2.0.2")]
+    service.requires = ["numpy>=1.21", "opt_einsum==3.3.0", "httpx", "tomli; python_version<'3'"]
+    service.errors = [CONFLICT]
     d2l_compat.install("paddle")
-    assert service.asked == [
+    assert service.calls == [
         ["--quiet", "paddlepaddle>=3.3"],
         ["--quiet", "--no-deps", "paddlepaddle>=3.3"],
         ["--quiet", "httpx"],
     ]
 
 
-def test_mxnet_comes_without_a_numpy_of_its_own_and_with_what_else_it_needs(
+def test_mxnet_is_installed_without_its_numpy(
     service: Service,
 ) -> None:
     service.modules.remove("mxnet")
-    service.there_is = [("numpy", "2.0.2")]
-    service.needs = ["numpy (<2.0.0,>1.16.0)", "requests (<3,>=2.20.0)"]
+    service.installed = [("numpy", "2.0.2")]
+    service.requires = ["numpy (<2.0.0,>1.16.0)", "requests (<3,>=2.20.0)"]
     d2l_compat.install("mxnet")
-    assert service.asked == [
+    assert service.calls == [
         ["--quiet", "--no-deps", "mxnet>=1.9.1"],
         ["--quiet", "requests<3,>=2.20.0"],
     ]
 
 
-@pytest.mark.parametrize("answers", [["No route"], [CONFLICT, "No route"]])
-def test_pips_own_words_are_told_with_the_command_to_try(
-    service: Service, answers: list[str]
-) -> None:
+@pytest.mark.parametrize("errors", [["No route"], [CONFLICT, "No route"]])
+def test_pips_error_is_shown_with_command(service: Service, errors: list[str]) -> None:
     service.modules.remove("paddle")
-    service.answers = answers
+    service.errors = errors
     with pytest.raises(RuntimeError) as raised:
         d2l_compat.install("paddle")
-    said = str(raised.value)
-    assert said.startswith("paddlepaddle could not be installed")
-    assert PYTHON_FRAMEWORKS["paddle"].packages[0].install in said
-    assert said.endswith("No route")
+    message = str(raised.value)
+    assert message.startswith("paddlepaddle could not be installed")
+    assert PYTHON_FRAMEWORKS["paddle"].packages[0].install in message
+    assert message.endswith("No route")
 
 
-def test_where_nothing_may_be_installed_what_is_missing_is_told_with_the_command(
+def test_missing_packages_are_reported_if_install_forbidden(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("D2L_COMPAT_INSTALL", "never")
@@ -170,27 +165,23 @@ def test_where_nothing_may_be_installed_what_is_missing_is_told_with_the_command
         "paddlepaddle is not installed, and D2L_COMPAT_INSTALL=never: "
         "run `make env FRAMEWORKS=paddle` in the project's folder"
     )
-    d2l_compat.install("jax")  # of which nothing is missing
-    assert service.asked == []
+    d2l_compat.install("jax")  # nothing of it is missing
+    assert service.calls == []
 
 
-def test_a_framework_that_there_is_no_face_for_is_refused(service: Service) -> None:
+def test_unknown_framework_is_refused(service: Service) -> None:
     with pytest.raises(ValueError, match="framework 'torch': need one of pytorch, tensorflow"):
         d2l_compat.install("torch")
-    assert service.asked == []
+    assert service.calls == []
 
 
-def test_bounds_are_those_of_the_project() -> None:
+def test_bounds_match_pyproject() -> None:
     declared = {str(Requirement(line)) for line in PYPROJECT["project"]["dependencies"]}
-    assert {
-        f"{each.distribution}>={each.minimum}" for each in _install.OWN_DEPENDENCIES
-    } == declared
-    needed = f"{SETUPTOOLS.distribution}>={SETUPTOOLS.minimum}"
+    assert {str(package.requirement) for package in _install.OWN_DEPENDENCIES} == declared
     for framework, lines in EXTRAS.items():
-        besides = FRAMEWORKS[framework].besides
-        there = [line for line in map(Requirement, lines) if line.name == "setuptools"]
-        assert bool(there) == (framework in ("mxnet", "paddle"))
-        for line in there:
-            assert f"{line.name}{line.specifier}" == needed
-            for_us = line.marker is None or line.marker.evaluate()
-            assert bool(besides) == for_us
+        setuptools = [line for line in map(Requirement, lines) if line.name == "setuptools"]
+        assert bool(setuptools) == (framework in ("mxnet", "paddle"))
+        for line in setuptools:
+            assert f"{line.name}{line.specifier}" == SETUPTOOLS.requirement
+            applies = line.marker is None or line.marker.evaluate()
+            assert bool(FRAMEWORKS[framework].besides) == applies

@@ -1,4 +1,4 @@
-"""What MXNet is lent to work on today's NumPy, and that NumPy has it back afterwards."""
+"""Tests of the NumPy names that MXNet needs, which are added while it is imported, and removed afterwards."""
 
 import json
 import subprocess
@@ -14,13 +14,13 @@ needs_mxnet = pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is no
 
 
 def run(program: str, *options: str) -> None:
-    """In a fresh interpreter, which must end well and say nothing."""
+    """Run a program in a fresh interpreter, which must succeed and print nothing."""
     command = [sys.executable, *options, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
 
 
-def test_numpy_has_the_removed_names_within_and_only_there() -> None:
+def test_removed_names_exist_only_inside_context() -> None:
     before = dict(vars(np))
     with removed_names():
         assert REMOVED.keys() <= vars(np).keys()
@@ -28,15 +28,15 @@ def test_numpy_has_the_removed_names_within_and_only_there() -> None:
     assert vars(np) == before
 
 
-def test_numpy_is_as_it_was_after_a_failed_import() -> None:
+def test_numpy_is_restored_after_failed_import() -> None:
     before = dict(vars(np))
     with pytest.raises(ImportError), removed_names():
         raise ImportError
     assert vars(np) == before
 
 
-def test_what_numpy_has_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in REMOVED:  # as with a NumPy that has removed nothing yet
+def test_existing_numpy_names_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in REMOVED:  # as in a NumPy that has removed nothing yet
         monkeypatch.setattr(np, name, f"NumPy's own {name}", raising=False)
     before = dict(vars(np))
     with removed_names():
@@ -56,24 +56,24 @@ def test_what_numpy_has_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
         ("round_", (1.26, 1), 1.3),
     ],
 )
-def test_functions_do_what_they_did(name: str, arguments: tuple, expected: object) -> None:
+def test_restored_functions_behave_as_before(name: str, arguments: tuple, expected: object) -> None:
     np.testing.assert_array_equal(REMOVED[name](*arguments), expected)
 
 
-def test_functions_of_finance_say_where_they_went() -> None:
+def test_financial_functions_name_their_package() -> None:
     with pytest.raises(RuntimeError, match="npv: gone from NumPy"):
         REMOVED["npv"](0.1, [1, 2])
 
 
 @needs_mxnet
-def test_importing_mxnet_says_nothing_and_leaves_numpy_alone() -> None:
+def test_importing_mxnet_is_silent_and_keeps_numpy() -> None:
     program = """
 import types
 import numpy as np
 before = dict(vars(np))
 import d2l_compat.mxnet
 assert all(vars(np)[name] is value for name, value in before.items())
-# Parts of its own, which NumPy imports when they are first asked for.
+# NumPy's own modules, which it imports on first use.
 new = [vars(np)[name] for name in vars(np).keys() - before.keys()]
 assert all(isinstance(part, types.ModuleType) and "numpy." in part.__name__ for part in new)
 """
@@ -108,31 +108,31 @@ assert batches == [[0, 1, 2], [3]]""",
 }
 
 
-# Each in names of its own; what goes wrong, by the use.
+# Run each use in its own namespace, and print the errors by use.
 PROGRAM = f"""
 import json, traceback
 import d2l_compat.mxnet
 import mxnet as mx
-faults = {{}}
+errors = {{}}
 for name, use in {USES!r}.items():
     try:
         exec(use, {{"mx": mx}})
     except BaseException:
-        faults[name] = traceback.format_exc()
-print(json.dumps(faults))
+        errors[name] = traceback.format_exc()
+print(json.dumps(errors))
 """
 
 
 @pytest.fixture(scope="module")
-def faults() -> dict[str, str]:
-    done = subprocess.run(
+def errors() -> dict[str, str]:
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
+    assert (process.returncode, process.stderr) == (0, "")
+    return json.loads(process.stdout)
 
 
 @needs_mxnet
 @pytest.mark.parametrize("use", USES)
-def test_mxnet_works_later_on(faults: dict[str, str], use: str) -> None:
-    assert faults.get(use, "") == ""
+def test_mxnet_works_after_import(errors: dict[str, str], use: str) -> None:
+    assert errors.get(use, "") == ""

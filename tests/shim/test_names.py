@@ -1,4 +1,4 @@
-"""The site's table of names, read from the code, has what the faces export: the names pinned in their tests."""
+"""Tests of the site's table of names, which is read from the code, against the exports.txt of each framework."""
 
 from pathlib import Path
 
@@ -14,11 +14,11 @@ PINNED = {
 
 
 @pytest.mark.parametrize("framework", PYTHON_FRAMEWORKS)
-def test_the_names_are_read_from_the_code(framework: str):
+def test_names_are_read_from_code(framework: str):
     assert sorted(read_names(PACKAGE / PYTHON_FRAMEWORKS[framework].module)) == PINNED[framework]
 
 
-def test_the_table_marks_in_which_frameworks_a_name_is():
+def test_table_marks_frameworks_of_each_name():
     rows = [line.strip("|").replace("`", "").split("|") for line in render_table().splitlines()]
     for column, framework in enumerate(PYTHON_FRAMEWORKS, start=2):
         marked = [row[0].strip() for row in rows if row[column].strip() == "✓"]

@@ -1,4 +1,4 @@
-"""Which frameworks can share a process: all, as long as Paddle comes before TensorFlow."""
+"""Test which frameworks can share a process: all, if Paddle comes before TensorFlow."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ pytestmark = [
 ]
 
 
-def import_faces(*names: str) -> subprocess.CompletedProcess[str]:
+def import_packages(*names: str) -> subprocess.CompletedProcess[str]:
     program = "\n".join(f"import d2l_compat.{name}" for name in names)
     return subprocess.run(
         [sys.executable, "-c", program], check=False, capture_output=True, text=True
@@ -26,12 +26,12 @@ def import_faces(*names: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_all_import_in_one_process() -> None:
-    others = (each.module for name, each in PYTHON_FRAMEWORKS.items() if name != "paddle")
-    done = import_faces("paddle", *others)
-    assert done.returncode == 0, done.stderr
+    others = (x.module for name, x in PYTHON_FRAMEWORKS.items() if name != "paddle")
+    process = import_packages("paddle", *others)
+    assert process.returncode == 0, process.stderr
 
 
-def test_paddle_after_tensorflow_crashes_the_interpreter() -> None:
-    """The day this fails, Paddle is mended: delete this test, and the sentence in README.md."""
-    done = import_faces("tensorflow", "paddle")
-    assert done.returncode < 0, f"no crash any more, but exit code {done.returncode}: {done.stderr}"
+def test_paddle_after_tensorflow_crashes_interpreter() -> None:
+    """Test a fault of Paddle. Once fixed, delete this test and the sentence in README.md."""
+    process = import_packages("tensorflow", "paddle")
+    assert process.returncode < 0, f"no crash, but exit code {process.returncode}: {process.stderr}"

@@ -1,4 +1,4 @@
-"""Line plots and heat maps: what is drawn, and the text that stands for it."""
+"""Tests of line plots, heat maps and their text alternatives."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from d2l_compat._shared.description import describe
 from d2l_compat._shared.fonts import FAMILY, others
 from d2l_compat._shared.plot import as_png, as_svg, plot, set_figsize, show_heatmaps
 from d2l_compat._shared.plt import plt as readers
-from tests.shim.each.rules import is_said
+from tests.shim.each.rules import matches_message
 from tools.compare.drawing import is_heat_map, read_heat_map
 from tools.compare.pictures import render
 
@@ -32,8 +32,8 @@ def fresh_figures() -> Iterator[None]:
     plt.close("all")
 
 
-def drawn() -> list[tuple[list[float], list[float]]]:
-    """The coordinates of each curve in the current axes."""
+def curve_points() -> list[tuple[list[float], list[float]]]:
+    """Return the coordinates of each curve in the current axes."""
     return [(list(line.get_xdata()), list(line.get_ydata())) for line in plt.gca().get_lines()]
 
 
@@ -53,12 +53,12 @@ TWO_CURVES = {
 
 
 @pytest.mark.parametrize("curves", TWO_CURVES.values(), ids=TWO_CURVES)
-def test_curves_may_be_given_in_many_forms(curves: Any) -> None:
+def test_curves_may_have_many_forms(curves: Any) -> None:
     plot(X, curves)
-    assert drawn() == [(X, Y[0]), (X, Y[1])]
+    assert curve_points() == [(X, Y[0]), (X, Y[1])]
 
 
-def test_a_column_in_a_list_is_a_curve() -> None:
+def test_column_in_list_is_curve() -> None:
     x = np.arange(4.0)
     plot(x, [x**2, (2 * x)[:, None]])
     assert [line.get_ydata().tolist() for line in plt.gca().lines] == [[0, 1, 4, 9], [0, 2, 4, 6]]
@@ -66,31 +66,31 @@ def test_a_column_in_a_list_is_a_curve() -> None:
 
 def test_one_x_serves_every_curve() -> None:
     plot(np.array(X), Y * 3)
-    assert [x for x, _ in drawn()] == [X] * 6
+    assert [x for x, _ in curve_points()] == [X] * 6
 
 
-def test_curves_may_each_have_an_x_and_a_length_of_their_own() -> None:
+def test_curves_may_have_own_x_and_length() -> None:
     plot([[0, 1], [5, 6, 7]], [[3, 4], np.array([8, 9, 10])])
-    assert drawn() == [([0, 1], [3, 4]), ([5, 6, 7], [8, 9, 10])]
+    assert curve_points() == [([0, 1], [3, 4]), ([5, 6, 7], [8, 9, 10])]
 
 
 @pytest.mark.parametrize("curves", [Y[:1], Y], ids=["one curve", "two curves"])
 def test_without_y_curves_are_drawn_against_their_index(curves: list[list[float]]) -> None:
     plot(curves)
-    assert drawn() == [([0, 1, 2], curve) for curve in curves]
+    assert curve_points() == [([0, 1, 2], curve) for curve in curves]
 
 
-def test_five_curves_differ_in_colour_and_in_line_style_and_then_they_repeat() -> None:
+def test_first_five_curves_differ_in_colour_and_style() -> None:
     plot(X, [X] * 7)
     lines = plt.gca().get_lines()
     colors = [line.get_color() for line in lines]
-    dashes = [str(line._dash_pattern) for line in lines]  # the style's name does not tell all
+    dashes = [str(line._dash_pattern) for line in lines]  # more precise than the style's name
     assert colors[:5] == ["#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00"]
     assert len(set(colors[:5])) == len(set(dashes[:5])) == 5
     assert (colors[5:], dashes[5:]) == (colors[:2], dashes[:2])
 
 
-def test_format_strings_replace_the_styles_and_repeat() -> None:
+def test_format_strings_replace_styles_and_repeat() -> None:
     plot(X, [X] * 3, fmts=["m--", "g:"])
     assert [(line.get_color(), line.get_linestyle()) for line in plt.gca().get_lines()] == [
         ("m", "--"),
@@ -99,7 +99,7 @@ def test_format_strings_replace_the_styles_and_repeat() -> None:
     ]
 
 
-def test_axes_are_labelled_limited_and_scaled_as_asked() -> None:
+def test_axes_get_labels_limits_and_scales() -> None:
     plot(X, Y, "x", "f(x)", ["a", "b"], (0, 4), (-3, 10), "symlog", "symlog", figsize=(6, 2.5))
     axes = plt.gca()
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("x", "f(x)")
@@ -109,7 +109,7 @@ def test_axes_are_labelled_limited_and_scaled_as_asked() -> None:
     assert tuple(axes.figure.get_size_inches()) == (6, 2.5)
 
 
-def test_what_is_not_asked_for_is_left_to_matplotlib() -> None:
+def test_other_settings_are_matplotlibs() -> None:
     plot(X, Y)
     axes = plt.gca()
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("", "")
@@ -119,7 +119,7 @@ def test_what_is_not_asked_for_is_left_to_matplotlib() -> None:
     assert axes.get_xscale() == "linear"
 
 
-def test_axes_given_are_drawn_on_anew() -> None:
+def test_existing_axes_are_cleared() -> None:
     _, (left, right) = plt.subplots(1, 2)
     for curve in Y:
         plot(X, curve, axes=left)
@@ -127,7 +127,7 @@ def test_axes_given_are_drawn_on_anew() -> None:
     assert not right.get_lines()
 
 
-def test_set_figsize_holds_for_the_next_figures() -> None:
+def test_set_figsize_applies_to_next_figures() -> None:
     set_figsize((5, 1))
     assert tuple(plt.figure().get_size_inches()) == (5, 1)
 
@@ -139,7 +139,7 @@ def images() -> list[Any]:
     return [image for axes in plt.gcf().axes for image in axes.get_images()]
 
 
-def test_heat_maps_stand_in_the_grid_as_given() -> None:
+def test_heat_maps_keep_their_grid() -> None:
     grid = np.random.default_rng(0).random((2, 3, 4, 5))
     show_heatmaps(grid, "Keys", "Queries", titles=["a", "b", "c"], figsize=(6, 4), cmap="Blues")
     got = np.array([image.get_array() for image in images()])
@@ -163,7 +163,7 @@ def test_heat_maps_stand_in_the_grid_as_given() -> None:
         pytest.param(-3, 1, (-3, 3), id="both signs, mostly negative"),
     ],
 )
-def test_one_colour_scale_spans_all_maps_and_is_symmetric_where_signs_differ(
+def test_heat_maps_share_scale_symmetric_for_mixed_signs(
     low: float, high: float, scale: tuple[float, float]
 ) -> None:
     grid = np.full((1, 2, 2, 2), (low + high) / 2)
@@ -172,12 +172,12 @@ def test_one_colour_scale_spans_all_maps_and_is_symmetric_where_signs_differ(
     assert [image.get_clim() for image in images()] == [scale, scale]
 
 
-def test_nan_does_not_spoil_the_scale() -> None:
+def test_nan_does_not_affect_scale() -> None:
     show_heatmaps([[[[np.nan, 1.0], [2.0, 3.0]]]], "Keys", "Queries")
     assert images()[0].get_clim() == (1, 3)
 
 
-def test_cells_are_red_and_sharp_by_default_and_a_bar_tells_their_scale() -> None:
+def test_heat_map_defaults() -> None:
     show_heatmaps(np.eye(3)[None, None], "Keys", "Queries")
     (image,) = images()
     assert image.get_cmap().name == "Reds"
@@ -189,7 +189,7 @@ def test_cells_are_red_and_sharp_by_default_and_a_bar_tells_their_scale() -> Non
 # The text alternative
 
 
-def test_a_line_plot_is_told_curve_by_curve() -> None:
+def test_line_plot_description_lists_curves() -> None:
     plot(X, Y, "row", "value", ["square", "fall"])
     assert describe(plt.gcf()) == (
         "Line plot of value against row. "
@@ -198,7 +198,7 @@ def test_a_line_plot_is_told_curve_by_curve() -> None:
     )
 
 
-def test_a_line_plot_without_names_is_told_too() -> None:
+def test_line_plot_without_names_is_described() -> None:
     plot(Y[0])
     assert describe(plt.gcf()) == (
         "Line plot of values against index. "
@@ -206,7 +206,7 @@ def test_a_line_plot_without_names_is_told_too() -> None:
     )
 
 
-def test_heat_maps_are_told_one_by_one_with_the_labels_they_share() -> None:
+def test_heat_maps_are_described_with_shared_labels() -> None:
     grid = np.array([[[[0, 1, 2], [0, 3, 4]], [[-1, 0, 0], [1, 1, 1]]]])
     show_heatmaps(grid, "Keys", "Queries", titles=["Head 1", "Head 2"])
     size = "Heat map, 2 rows (Queries) by 3 columns (Keys)"
@@ -218,20 +218,20 @@ def test_heat_maps_are_told_one_by_one_with_the_labels_they_share() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_what_a_gpu_has_no_number_for_is_told_as_zero(dtype: Any) -> None:
+def test_negative_zero_is_described_as_zero(dtype: Any) -> None:
     smallest = np.finfo(np.float32).smallest_normal
     show_heatmaps(np.array([[[[0, 1e-40, -1e-40, smallest, -smallest, 1]]]], dtype), "K", "Q")
     assert "3 of 6 zero" in describe(plt.gcf())
 
 
-def test_pyplot_is_matplotlibs_own_and_stem_takes_what_it_took() -> None:
-    drawn = readers.stem([1, 2, 3], [0.1, 0.2, 0.7], use_line_collection=True)
+def test_plt_is_pyplot_with_old_stem_argument() -> None:
+    got = readers.stem([1, 2, 3], [0.1, 0.2, 0.7], use_line_collection=True)
     want = plt.figure().gca().stem([1, 2, 3], [0.1, 0.2, 0.7])
     for ours, theirs in zip(
-        drawn.stemlines.get_segments(), want.stemlines.get_segments(), strict=True
+        got.stemlines.get_segments(), want.stemlines.get_segments(), strict=True
     ):
         np.testing.assert_array_equal(ours, theirs)
-    assert len(drawn.stemlines.get_segments()) == 3
+    assert len(got.stemlines.get_segments()) == 3
     assert readers.gcf() is plt.gcf()
     assert readers.figure is plt.figure
     assert dir(readers) == dir(plt)
@@ -239,29 +239,29 @@ def test_pyplot_is_matplotlibs_own_and_stem_takes_what_it_took() -> None:
         readers.stem([1], [2], whatever=True)
 
 
-def test_each_curve_is_told_by_its_own_name() -> None:
+def test_curves_are_described_by_their_names() -> None:
     plot([[], [1, 2], [1, 2]], [[], [3, 4], [5, 6]], legend=["a", "b"])
-    told = describe(plt.gcf())
-    assert "a: no points. b: 2 points from (1, 3.00)" in told
-    assert told.endswith("Curve: 2 points from (1, 5.00) to (2, 6.00), values from 5.00 to 6.00.")
+    text = describe(plt.gcf())
+    assert "a: no points. b: 2 points from (1, 3.00)" in text
+    assert text.endswith("Curve: 2 points from (1, 5.00) to (2, 6.00), values from 5.00 to 6.00.")
 
 
-def test_gaps_in_a_curve_are_left_out_of_its_extent() -> None:
+def test_gaps_are_left_out_of_curves_extent() -> None:
     plot([0.0, np.nan, 2.0])
     assert describe(plt.gcf()).endswith("to (2, 2.00), values from 0.00 to 2.00.")
 
 
 @pytest.mark.parametrize("x", [["one", "two"], [date(2017, 6, 12), date(2018, 10, 11)]])
-def test_a_figure_made_without_the_shim_is_told_as_well(x: list) -> None:
+def test_figure_of_other_code_is_described(x: list) -> None:
     plt.plot(x, [1, 2])
     assert "2 points" in describe(plt.gcf())
 
 
-def test_an_empty_figure_is_told_as_such() -> None:
+def test_empty_figure_is_described() -> None:
     assert describe(plt.figure()) == "Empty figure."
 
 
-# What Jupyter shows
+# SVG and PNG
 
 
 def draw_lines() -> None:
@@ -276,7 +276,7 @@ DRAWINGS = [draw_lines, draw_heatmaps]
 
 
 @pytest.mark.parametrize("draw", DRAWINGS)
-def test_an_svg_says_what_it_shows(draw: Any) -> None:
+def test_svg_has_description(draw: Any) -> None:
     draw()
     svg = ElementTree.fromstring(as_svg(plt.gcf()))
     assert svg.tag == "{http://www.w3.org/2000/svg}svg"
@@ -287,40 +287,39 @@ def test_an_svg_says_what_it_shows(draw: Any) -> None:
 
 
 @pytest.mark.parametrize("draw", DRAWINGS)
-def test_the_same_figure_is_the_same_bytes(draw: Any) -> None:
-    made = set()
+def test_same_figure_gives_same_bytes(draw: Any) -> None:
+    svgs = set()
     for _ in range(2):
         draw()
-        made.add(as_svg(plt.gcf()))
+        svgs.add(as_svg(plt.gcf()))
         plt.close("all")
-    assert len(made) == 1
+    assert len(svgs) == 1
 
 
-def test_the_svg_holds_no_date_and_no_version() -> None:
+def test_svg_has_no_date_or_version() -> None:
     draw_lines()
     assert not re.search(r"metadata|dc:|Matplotlib", as_svg(plt.gcf()))
 
 
 @pytest.mark.parametrize("draw", DRAWINGS)
-def test_the_svg_and_the_png_are_the_same_picture(draw: Any) -> None:
+def test_svg_and_png_show_same_picture(draw: Any) -> None:
     draw()
-    png, about = as_png(plt.gcf())
-    drawn = np.asarray(Image.open(BytesIO(png)).convert("L"), float)
-    rendered = render(as_svg(plt.gcf())).mean(axis=-1)
-    assert about == {"width": drawn.shape[1] // 2, "alt": describe(plt.gcf())}
-    assert np.abs(np.subtract(drawn.shape, rendered.shape)).max() <= 2
-    # Two renderers, whose lines may lie half a pixel apart: so in blocks.
-    there, here = (blocks(each) for each in (drawn, rendered))
-    assert np.abs(there - here).max() < 25
+    png, metadata = as_png(plt.gcf())
+    pixels = np.asarray(Image.open(BytesIO(png)).convert("L"), float)
+    svg_pixels = render(as_svg(plt.gcf())).mean(axis=-1)
+    assert metadata == {"width": pixels.shape[1] // 2, "alt": describe(plt.gcf())}
+    assert np.abs(np.subtract(pixels.shape, svg_pixels.shape)).max() <= 2
+    # Lines of the two renderers may differ by half a pixel, so blocks are compared.
+    assert np.abs(block_means(pixels) - block_means(svg_pixels)).max() < 25
 
 
-def blocks(pixels: np.ndarray, side: int = 20) -> np.ndarray:
-    """Of so many pixels a side, each in the mean."""
+def block_means(pixels: np.ndarray, side: int = 20) -> np.ndarray:
+    """Return the means of square blocks of pixels."""
     height, width = (length // side for length in pixels.shape)
     return pixels[: height * side, : width * side].reshape(height, side, width, side).mean((1, 3))
 
 
-def test_each_number_of_a_heat_map_is_a_square_of_its_colour() -> None:
+def test_heat_map_cells_are_coloured_squares() -> None:
     numbers = np.array([[0.0, 0.25, np.nan], [1, 0.25, 0.5]])
     show_heatmaps(numbers[None, None], "Keys", "Queries", cmap="Blues")
     svg = as_svg(plt.gcf())
@@ -331,14 +330,10 @@ def test_each_number_of_a_heat_map_is_a_square_of_its_colour() -> None:
     np.testing.assert_array_equal(read_heat_map(heat_map), colors)
 
 
-def test_a_colour_bar_has_the_colours_of_its_map() -> None:
+def test_colour_bar_has_colours_of_map() -> None:
     show_heatmaps(np.eye(3)[None, None], "Keys", "Queries", cmap="viridis")
     svg = as_svg(plt.gcf())
-    bar = next(
-        each
-        for each in ElementTree.fromstring(svg).findall(".//{*}rect")
-        if each.get("id") == "bar"
-    )
+    (bar,) = ElementTree.fromstring(svg).findall(".//{*}rect[@id='bar']")
     left, top, width, height = (
         2 * float(bar.get(side)) * 4 / 3 for side in ("x", "y", "width", "height")
     )
@@ -347,26 +342,26 @@ def test_a_colour_bar_has_the_colours_of_its_map() -> None:
     assert np.abs(column.astype(int) - expected).max() <= 8
 
 
-def test_jupyter_shows_figures_as_svg_as_png_and_in_words(
+def test_jupyter_shows_svg_png_and_description(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from IPython.core.interactiveshell import InteractiveShell
 
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     shell = InteractiveShell.instance()
-    shell.kernel = object()  # what tells Jupyter's shell from a terminal's
+    shell.kernel = object()  # distinguishes Jupyter's shell from a terminal's
     try:
         draw_lines()
-        shown, about = shell.display_formatter.format(plt.gcf())
+        data, metadata = shell.display_formatter.format(plt.gcf())
     finally:
         InteractiveShell.clear_instance()
-    png, said = as_png(plt.gcf())
-    assert shown == {
+    png, png_metadata = as_png(plt.gcf())
+    assert data == {
         "image/svg+xml": as_svg(plt.gcf()),
         "image/png": png,
         "text/plain": describe(plt.gcf()),
     }
-    assert about == {"image/png": said}
+    assert metadata == {"image/png": png_metadata}
 
 
 @pytest.mark.parametrize(
@@ -378,12 +373,12 @@ def test_jupyter_shows_figures_as_svg_as_png_and_in_words(
     ],
     ids=["the best of two", "the only one", "none"],
 )
-def test_chinese_labels_get_a_font_that_has_them(
+def test_chinese_labels_get_chinese_font(
     monkeypatch: pytest.MonkeyPatch, installed: list[str], font: list[str]
 ) -> None:
     monkeypatch.setattr(font_manager.fontManager, "get_font_names", lambda: installed)
     others.cache_clear()
-    # Whichever font it is drawn with here: only the choice is looked at.
+    # Nothing is drawn: only the choice of the font is tested.
     monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
     plot(X, Y, xlabel="位置", ylabel="value", legend=["餘弦 cos", "sin"])
     as_svg(plt.gcf())
@@ -396,7 +391,7 @@ def test_chinese_labels_get_a_font_that_has_them(
     others.cache_clear()
 
 
-def test_figures_are_described_in_the_language_of_their_labels() -> None:
+def test_descriptions_use_language_of_labels() -> None:
     plot(X, Y, xlabel="橫列", legend=["甲", "b"])
     assert describe(plt.gcf()) == (
         "折線圖，縱軸是數值，橫軸是橫列。"
@@ -445,10 +440,8 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
 # fmt: on
 
 
-@pytest.mark.parametrize(("words", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
-def test_bad_calls_say_what_was_given_and_what_is_needed(
-    words: str, call: Callable[[], Any]
-) -> None:
+@pytest.mark.parametrize(("message", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
+def test_bad_calls_raise_clear_errors(message: str, call: Callable[[], Any]) -> None:
     with pytest.raises((TypeError, ValueError)) as caught:
         call()
-    assert is_said(words, f"{caught.type.__name__}: {caught.value}")
+    assert matches_message(message, f"{caught.type.__name__}: {caught.value}")

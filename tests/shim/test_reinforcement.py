@@ -1,4 +1,4 @@
-"""D2L's frozen lake and the maps of what is learned on it, against what was worked out by hand and what gym 0.21 gave."""
+"""Tests of D2L's frozen lake and the maps of values learned on it, against values by hand and from gym 0.21."""
 
 import copy
 import random
@@ -26,7 +26,7 @@ from d2l_compat._shared.reinforcement import GYMNASIUM
 LAKE = np.array([[*"SFFF"], [*"FHFH"], [*"FFFH"], [*"HFFG"]])
 LEFT, DOWN, RIGHT, UP = range(4)
 MOVES = {LEFT: (0, -1), DOWN: (1, 0), RIGHT: (0, 1), UP: (-1, 0)}  # rows are counted downwards
-# How many steps it is to the goal: by hand, 0 where there is no way.
+# The number of steps to the goal, counted by hand; 0 where there is none.
 DISTANCES = np.array([[6, 5, 4, 5], [5, 0, 3, 0], [4, 3, 2, 0], [0, 2, 1, 0]])
 
 
@@ -39,7 +39,7 @@ def info() -> dict[str, Any]:
 
 
 def outcome(state: int, action: int) -> tuple[float, int, float, bool]:
-    """Probability, next state, reward, whether it is the end: by the rules."""
+    """Return probability, next state, reward and whether the episode ends, by the rules."""
     place = divmod(state, 4)
     if LAKE[place] in ("G", "H"):
         return 1.0, state, 0, True
@@ -48,9 +48,9 @@ def outcome(state: int, action: int) -> tuple[float, int, float, bool]:
     return 1.0, 4 * row + column, float(there == "G"), there in ("G", "H")
 
 
-def test_the_lake_is_told_as_its_rules_say(info: dict[str, Any]):
+def test_lake_follows_its_rules(info: dict[str, Any]):
     assert info["desc"].astype(str).tolist() == LAKE.tolist()
-    assert info["desc"].dtype.kind == "S"  # which D2L's readers decode
+    assert info["desc"].dtype.kind == "S"  # D2L's code decodes it
     assert (info["num_states"], info["num_actions"]) == (16, 4)
     places = [info[f"{what}_idx"] for what in ("trans_prob", "nextstate", "reward", "done")]
     assert places == [0, 1, 2, 3]
@@ -59,7 +59,7 @@ def test_the_lake_is_told_as_its_rules_say(info: dict[str, Any]):
     assert info.keys() == keys | {f"{x}_idx" for x in ("trans_prob", "nextstate", "reward", "done")}
 
 
-def test_both_names_make_the_same(info: dict[str, Any]):
+def test_frozen_lake_and_make_env_agree(info: dict[str, Any]):
     again = d2l.frozen_lake(0)
     assert again.keys() == info.keys()
     assert again["mdp"] == info["mdp"]
@@ -67,7 +67,7 @@ def test_both_names_make_the_same(info: dict[str, Any]):
     assert samples[0] == samples[1]
 
 
-def test_value_iteration_finds_the_shortest_way(info: dict[str, Any]):
+def test_value_iteration_finds_shortest_path(info: dict[str, Any]):
     V = np.zeros(16)
     for _ in range(10):
         worth = {pair: p * (r + 0.95 * V[s]) for pair, ((p, s, r, _),) in info["mdp"].items()}
@@ -76,39 +76,39 @@ def test_value_iteration_finds_the_shortest_way(info: dict[str, Any]):
     np.testing.assert_allclose(V.reshape(4, 4), want, atol=1e-12)
 
 
-# The environment, as gym's answered
+# The environment, which behaves as gym's
 
 
-def test_a_walk_to_the_goal(info: dict[str, Any]):
+def test_walk_to_goal(info: dict[str, Any]):
     env = info["env"]
     for _ in range(2):  # and once more from the start
         assert env.reset() == 0
-        walked = [env.step(action) for action in (DOWN, DOWN, RIGHT, DOWN, RIGHT, RIGHT)]
-        assert [each[:3] for each in walked] == [
+        steps = [env.step(action) for action in (DOWN, DOWN, RIGHT, DOWN, RIGHT, RIGHT)]
+        assert [step[:3] for step in steps] == [
             *((state, 0.0, False) for state in (4, 8, 9, 13, 14)),
             (15, 1.0, True),
         ]
-        assert [each[3] for each in walked] == [{"prob": 1.0}] * 6
-        assert [type(part) for part in walked[-1]] == [int, float, bool, dict]
+        assert [step[3] for step in steps] == [{"prob": 1.0}] * 6
+        assert [type(part) for part in steps[-1]] == [int, float, bool, dict]
 
 
-def test_a_hole_ends_the_episode_without_a_reward(info: dict[str, Any]):
+def test_hole_ends_episode_without_reward(info: dict[str, Any]):
     env = info["env"]
     env.reset()
     assert env.step(RIGHT)[:3] == (1, 0, False)
     assert env.step(DOWN)[:3] == (5, 0, True)
 
 
-def test_after_a_hundred_steps_the_episode_is_over(info: dict[str, Any]):
+def test_episode_ends_after_hundred_steps(info: dict[str, Any]):
     env = info["env"]
     env.reset()
-    walked = [env.step(UP) for _ in range(100)]
-    assert [done for _, _, done, _ in walked] == [False] * 99 + [True]
-    assert "TimeLimit.truncated" not in walked[98][3]
-    assert walked[99][3]["TimeLimit.truncated"] is True
+    steps = [env.step(UP) for _ in range(100)]
+    assert [done for _, _, done, _ in steps] == [False] * 99 + [True]
+    assert "TimeLimit.truncated" not in steps[98][3]
+    assert steps[99][3]["TimeLimit.truncated"] is True
 
 
-def test_a_goal_at_the_last_moment_is_a_goal(info: dict[str, Any]):
+def test_goal_at_last_step_counts(info: dict[str, Any]):
     env = info["env"]
     env.reset()
     for action in [UP] * 94 + [DOWN, DOWN, RIGHT, DOWN, RIGHT]:
@@ -118,13 +118,13 @@ def test_a_goal_at_the_last_moment_is_a_goal(info: dict[str, Any]):
 
 
 @pytest.mark.parametrize("action", [DOWN, np.int64(1), np.float64(1.0), np.array([1]), np.int8(1)])
-def test_an_action_is_any_whole_number_of_them(info: dict[str, Any], action: Any):
+def test_actions_may_be_any_integer_type(info: dict[str, Any], action: Any):
     env = info["env"]
     env.reset()
     assert env.step(action)[0] == 4
 
 
-def test_the_rest_is_gymnasiums(info: dict[str, Any]):
+def test_other_attributes_are_gymnasiums(info: dict[str, Any]):
     env = info["env"]
     assert (env.nS, env.nA, env.action_space.n, env.observation_space.n) == (16, 4, 4, 16)
     assert env.P[14][RIGHT] == info["mdp"][14, RIGHT]
@@ -135,7 +135,7 @@ def test_the_rest_is_gymnasiums(info: dict[str, Any]):
         _ = env.no_such_thing
 
 
-def test_a_copy_goes_its_own_way(info: dict[str, Any]):
+def test_copies_are_independent(info: dict[str, Any]):
     env = info["env"]
     env.reset()
     other = copy.deepcopy(env)
@@ -144,9 +144,9 @@ def test_a_copy_goes_its_own_way(info: dict[str, Any]):
     assert other.action_space.sample() == env.action_space.sample()
 
 
-# Chance
+# Seeds
 
-# What gym 0.21 drew from these seeds.
+# The actions that gym 0.21 drew with these seeds.
 DRAWN = {
     0: [0, 2, 2, 3, 1, 3, 0, 3, 2, 2, 1, 1, 1, 3, 3, 2, 1, 0, 1, 2],
     7: [0, 3, 0, 3, 3, 0, 0, 3, 0, 0, 2, 0, 3, 1, 0, 2, 3, 1, 2, 1],
@@ -161,28 +161,28 @@ def test_actions_are_drawn_as_gym_drew_them(seed: int):
     assert [space.sample() for _ in range(20)] == DRAWN[0]
 
 
-def test_without_a_seed_each_draws_its_own():
+def test_unseeded_lakes_differ():
     spaces = [d2l.make_env("FrozenLake-v1", None)["env"].action_space for _ in range(2)]
-    drawn = [[space.sample() for _ in range(50)] for space in spaces]
-    assert drawn[0] != drawn[1]
-    assert {*drawn[0]} == {*range(4)}
+    actions = [[space.sample() for _ in range(50)] for space in spaces]
+    assert actions[0] != actions[1]
+    assert {*actions[0]} == {*range(4)}
 
 
-def test_a_seed_is_that_of_the_next_reset(info: dict[str, Any]):
+def test_seed_applies_to_next_reset(info: dict[str, Any]):
     env = info["env"]
     assert env.seed(5) == [5]
     env.reset()
-    drawn = env.unwrapped.np_random.random(3)
-    assert (env.unwrapped.np_random.random(3) != drawn).all()
+    numbers = env.unwrapped.np_random.random(3)
+    assert (env.unwrapped.np_random.random(3) != numbers).all()
     env.reset()  # goes on
-    assert (env.unwrapped.np_random.random(3) != drawn).all()
+    assert (env.unwrapped.np_random.random(3) != numbers).all()
     env.seed(5)
     env.reset()
-    np.testing.assert_array_equal(env.unwrapped.np_random.random(3), drawn)
+    np.testing.assert_array_equal(env.unwrapped.np_random.random(3), numbers)
 
 
-def test_q_learning_learns_what_it_learned_on_gym(info: dict[str, Any]):
-    """D2L's page, whose text says that it takes about 250 episodes."""
+def test_q_learning_matches_results_on_gym(info: dict[str, Any]):
+    """Test D2L's page, which says that about 250 episodes are needed."""
     random.seed(0)
     env, Q = info["env"], np.zeros((16, 4))
     for _ in range(255):
@@ -207,14 +207,14 @@ def test_q_learning_learns_what_it_learned_on_gym(info: dict[str, Any]):
 
 
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "message"),
     [
         (None, 'it is not installed. Install it: pip install "gymnasium>='),
         ("0.28.1", '0.28.1 is installed. Upgrade it: pip install "gymnasium>='),
     ],
 )
-def test_without_gymnasium_it_is_said_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, version: str | None, said: str
+def test_missing_gymnasium_error_names_install_command(
+    monkeypatch: pytest.MonkeyPatch, version: str | None, message: str
 ):
     def find_version(name: str) -> str:
         if version is None:
@@ -226,10 +226,10 @@ def test_without_gymnasium_it_is_said_what_to_install(
     with pytest.raises(ImportError) as caught:
         d2l.make_env("FrozenLake-v1")
     assert str(caught.value).startswith(f"gymnasium {GYMNASIUM.minimum} or newer is needed, and ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_gymnasium_is_imported_when_a_lake_is_made():
+def test_gymnasium_is_imported_when_lake_is_made():
     program = (
         "import sys; from d2l_compat import common as d2l; assert 'gymnasium' not in sys.modules; "
         "d2l.make_env('FrozenLake-v1'); assert 'gymnasium' in sys.modules"
@@ -237,10 +237,10 @@ def test_gymnasium_is_imported_when_a_lake_is_made():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_the_version_that_is_asked_for_is_the_one_in_pyproject():
+def test_gymnasium_version_matches_pyproject():
     pyproject = Path(__file__).parents[2] / "pyproject.toml"
-    asked = tomllib.loads(pyproject.read_text())["dependency-groups"]["dev"]
-    (bound,) = (Requirement(each) for each in asked if each.startswith("gymnasium"))
+    lines = tomllib.loads(pyproject.read_text())["dependency-groups"]["dev"]
+    (bound,) = (Requirement(line) for line in lines if line.startswith("gymnasium"))
     assert str(bound.specifier) == f">={GYMNASIUM.minimum}"
 
 
@@ -248,11 +248,11 @@ def test_the_version_that_is_asked_for_is_the_one_in_pyproject():
 
 
 @pytest.fixture(autouse=True)
-def shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """How often figures were shown; none are left."""
-    times: list[bool] = []
-    monkeypatch.setattr(plt, "show", lambda: times.append(True))
-    yield times
+def show_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """Record calls of ``plt.show``, and close figures afterwards."""
+    calls: list[bool] = []
+    monkeypatch.setattr(plt, "show", lambda: calls.append(True))
+    yield calls
     plt.close("all")
 
 
@@ -265,25 +265,25 @@ def panels() -> list[Any]:
 
 
 def arrows(axes: Any) -> dict[tuple[int, int], tuple[float, float]]:
-    """Of each cell (row, column) that has one: its direction on the screen, (right, down)."""
-    (found,) = (each for each in axes.collections if hasattr(each, "U"))
-    assert (found.angles, axes.yaxis_inverted(), axes.xaxis_inverted()) == ("xy", True, False)
-    places = np.round(found.get_offsets()).astype(int)
-    directions = zip(np.sign(found.U), np.sign(found.V), strict=True)
-    return {(y, x): way for (x, y), way in zip(places.tolist(), directions, strict=True)}
+    """Return the direction (right, down) of each arrow on the screen by its cell (row, column)."""
+    (quiver,) = (each for each in axes.collections if hasattr(each, "U"))
+    assert (quiver.angles, axes.yaxis_inverted(), axes.xaxis_inverted()) == ("xy", True, False)
+    cells = np.round(quiver.get_offsets()).astype(int).tolist()
+    directions = zip(np.sign(quiver.U), np.sign(quiver.V), strict=True)
+    return {(y, x): direction for (x, y), direction in zip(cells, directions, strict=True)}
 
 
-def test_each_step_is_a_map_of_values_on_one_scale(shown: list[bool]):
+def test_value_maps_share_scale(show_calls: list[bool]):
     d2l.show_value_function_progress(LAKE.astype("S"), V, PI)
     images = [axes.images[0] for axes in panels()]
     np.testing.assert_array_equal([i.get_array() for i in images], V.reshape(2, 4, 4))
     assert [i.get_clim() for i in images] == [(0, 1)] * 2
     assert {i.get_cmap().name for i in images} == {"bone"}
     assert [axes.get_title() for axes in panels()] == ["Step = 1", "Step = 2"]
-    assert shown == [True]
+    assert show_calls == [True]
 
 
-def test_the_policy_points_where_the_action_leads():
+def test_arrows_show_policy():
     d2l.show_value_function_progress(LAKE.astype("S"), V, PI.astype(float))
     for axes, actions in zip(panels(), PI.reshape(2, 4, 4), strict=True):
         want = {
@@ -296,7 +296,7 @@ def test_the_policy_points_where_the_action_leads():
 
 
 def contrast(color: Any, other: Any) -> float:
-    """As WCAG 2 says."""
+    """Return the contrast ratio of WCAG 2."""
     lights = []
     for rgb in map(np.array, (color, other)):
         linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
@@ -304,7 +304,7 @@ def contrast(color: Any, other: Any) -> float:
     return max(lights) / min(lights)
 
 
-def test_every_cell_has_its_letter_in_a_colour_that_is_read_on_it():
+def test_letters_are_legible_on_cells():
     values = np.linspace(0, 1, 20 * 16).reshape(20, 16)
     d2l.show_value_function_progress(LAKE.astype("S"), values, np.ones((20, 16)))
     for axes in panels():
@@ -316,13 +316,13 @@ def test_every_cell_has_its_letter_in_a_colour_that_is_read_on_it():
             background = axes.images[0].to_rgba(axes.images[0].get_array())[y, x, :3]
             assert contrast(colors[y, x], background) > 4.4
         assert letters.tolist() == LAKE.tolist()
-        (found,) = (each for each in axes.collections if hasattr(each, "U"))
-        assert [tuple(rgba[:3]) for rgba in found.get_facecolor()] == [
+        (quiver,) = (each for each in axes.collections if hasattr(each, "U"))
+        assert [tuple(rgba[:3]) for rgba in quiver.get_facecolor()] == [
             colors[place] for place in arrows(axes)
         ]
 
 
-def test_of_many_steps_about_ten_are_shown_and_the_last():
+def test_about_ten_of_many_steps_and_last_are_shown():
     for count, want in {
         1: [1],
         5: [1, 2, 3, 4, 5],
@@ -339,7 +339,7 @@ def test_of_many_steps_about_ten_are_shown_and_the_last():
         plt.close("all")
 
 
-def test_a_larger_map_has_larger_panels():
+def test_larger_map_has_larger_panels():
     d2l.show_value_function_progress(np.full((8, 8), "F"), np.ones((3, 64)), np.ones((3, 64)))
     assert plt.gcf().get_size_inches().tolist() == [8, 8]
     assert [axes.get_subplotspec().get_geometry()[:2] for axes in panels()] == [(2, 2)] * 3
@@ -349,23 +349,23 @@ def test_a_larger_map_has_larger_panels():
     assert len(panels()) == 10
 
 
-def test_where_nothing_is_known_yet_all_is_dark():
+def test_zero_values_are_dark():
     d2l.show_value_function_progress(LAKE, np.zeros((1, 16)), np.zeros((1, 16)))
     (axes,) = panels()
     assert (axes.images[0].to_rgba(axes.images[0].get_array())[..., :3] == 0).all()
     assert {text.get_color() for text in axes.texts} == {"w"}
 
 
-def test_what_is_not_known_is_blank():
+def test_nan_values_are_blank():
     values = np.where(LAKE.ravel() == "H", np.nan, 0.0)[None]
     values[0, 0] = -np.inf
     d2l.show_value_function_progress(LAKE, values, np.zeros((1, 16)))
     (axes,) = panels()
-    of_letters = {text.get_text(): text.get_color() for text in axes.texts}
-    assert of_letters == {"S": "k", "F": "w", "G": "w", "H": "k"}
+    letter_colors = {text.get_text(): text.get_color() for text in axes.texts}
+    assert letter_colors == {"S": "k", "F": "w", "G": "w", "H": "k"}
 
 
-def test_the_maps_are_told_in_words_and_drawn_without_a_bitmap():
+def test_maps_are_described_and_drawn_as_vectors():
     pi = np.array([[2, 1, 1, 0, 1, 3, 1, 3, 2, 1, 1, 3, 3, 2, 2, 3]])
     d2l.show_value_function_progress(LAKE, V[:1], pi)
     assert describe(plt.gcf()) == (
@@ -377,12 +377,12 @@ def test_the_maps_are_told_in_words_and_drawn_without_a_bitmap():
     assert svg.count('shape-rendering="crispEdges"') == 1
 
 
-def test_arrows_of_any_figure_are_told_as_they_point():
-    _, (screen, turned) = plt.subplots(1, 2)
-    ways = np.array([-1, 0, 0.1, 0]), np.array([0, -2, 2, 1])
-    screen.quiver(*ways)
-    turned.quiver(*ways, angles="xy")
-    turned.invert_yaxis()
+def test_arrows_are_described_by_direction():
+    _, (screen, inverted) = plt.subplots(1, 2)
+    directions = np.array([-1, 0, 0.1, 0]), np.array([0, -2, 2, 1])
+    screen.quiver(*directions)
+    inverted.quiver(*directions, angles="xy")
+    inverted.invert_yaxis()
     screen.set_title("箭")
     assert describe(plt.gcf()) == (
         "箭頭：向左 1 個，向下 1 個，向右 0 個，向上 2 個。箭頭：向左 1 個，向下 2 個，向右 0 個，向上 1 個。"
@@ -439,8 +439,8 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
 # fmt: on
 
 
-@pytest.mark.parametrize(("words", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
-def test_bad_calls_say_what_was_given_and_what_is_needed(words: str, call: Callable[[], Any]):
+@pytest.mark.parametrize(("message", "call"), BAD_CALLS.items(), ids=BAD_CALLS)
+def test_bad_calls_raise_clear_errors(message: str, call: Callable[[], Any]):
     with pytest.raises((TypeError, ValueError)) as caught:
         call()
-    assert f"{caught.type.__name__}: {caught.value}" == words
+    assert f"{caught.type.__name__}: {caught.value}" == message

@@ -1,4 +1,4 @@
-"""A layer's signatures are those that it declares, and every argument has a check."""
+"""Tests of the signatures that layers declare, and of the checks of their arguments."""
 
 import inspect
 from typing import Any, get_overloads, overload
@@ -9,7 +9,7 @@ from d2l_compat._shared.signatures import CHECKS, checked, overloaded
 
 
 class Layer:
-    """Of two signatures; ``name`` is its framework's."""
+    """A layer with two signatures; ``name`` is the framework's argument."""
 
     @overload
     def __init__(self, num_hiddens: int, bias: bool = False, *, name: str = ...) -> None: ...
@@ -18,15 +18,15 @@ class Layer:
         self, key_size: int, num_hiddens: int, bias: bool = False, *, name: str = ...
     ) -> None: ...
     @overloaded
-    def __init__(self, **given: Any) -> None:
-        """Makes it."""
-        self.given = given
+    def __init__(self, **arguments: Any) -> None:
+        """Make it."""
+        self.arguments = arguments
 
 
-class OfOneSignature:
+class SingleSignature:
     @checked
     def __init__(self, num_heads: int, dropout: float = 0) -> None:
-        self.given = {"num_heads": num_heads, "dropout": dropout}
+        self.arguments = {"num_heads": num_heads, "dropout": dropout}
 
 
 SHORT, LONG = {"num_hiddens": 8, "bias": False}, {"key_size": 3, "num_hiddens": 8, "bias": False}
@@ -35,25 +35,25 @@ SHORT, LONG = {"num_hiddens": 8, "bias": False}, {"key_size": 3, "num_hiddens": 
 @pytest.mark.parametrize(
     ("args", "kwargs", "want"),
     [
-        pytest.param([8], {}, SHORT, id="the first"),
-        pytest.param([3, 8, False], {}, LONG, id="more than the first has"),
-        pytest.param([], {"num_hiddens": 8, "key_size": 3}, LONG, id="a name of the second's"),
-        pytest.param([8, True], {}, SHORT | {"bias": True}, id="as many as the first has"),
-        pytest.param([8], {"name": "A"}, SHORT | {"name": "A"}, id="the framework's own"),
-        pytest.param([3, 8, False], {"name": 5}, LONG | {"name": 5}, id="not checked here"),
+        pytest.param([8], {}, SHORT, id="first signature"),
+        pytest.param([3, 8, False], {}, LONG, id="too many for the first"),
+        pytest.param([], {"num_hiddens": 8, "key_size": 3}, LONG, id="name in the second"),
+        pytest.param([8, True], {}, SHORT | {"bias": True}, id="all of the first"),
+        pytest.param([8], {"name": "A"}, SHORT | {"name": "A"}, id="framework's argument"),
+        pytest.param([3, 8, False], {"name": 5}, LONG | {"name": 5}, id="unchecked argument"),
     ],
 )
-def test_a_call_has_the_first_signature_that_fits(args: list[Any], kwargs: Any, want: Any) -> None:
-    assert Layer(*args, **kwargs).given == want
+def test_first_matching_signature_is_used(args: list[Any], kwargs: Any, want: Any) -> None:
+    assert Layer(*args, **kwargs).arguments == want
 
 
-def test_one_signature_is_read_as_well() -> None:
-    assert OfOneSignature(2).given == {"num_heads": 2, "dropout": 0}
-    assert [*inspect.signature(OfOneSignature).parameters] == ["num_heads", "dropout"]
+def test_single_signature_is_read() -> None:
+    assert SingleSignature(2).arguments == {"num_heads": 2, "dropout": 0}
+    assert [*inspect.signature(SingleSignature).parameters] == ["num_heads", "dropout"]
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "words"),
+    ("make", "error", "message"),
     [
         pytest.param(
             Layer,
@@ -63,32 +63,32 @@ def test_one_signature_is_read_as_well() -> None:
             id="none fits",
         ),
         pytest.param(
-            OfOneSignature,
+            SingleSignature,
             TypeError,
-            "OfOneSignature: missing a required argument: 'num_heads'; need (num_heads, dropout=0)",
+            "SingleSignature: missing a required argument: 'num_heads'; need (num_heads, dropout=0)",
             id="the only one does not fit",
         ),
         pytest.param(
             lambda: Layer(8, bias=1),
             TypeError,
             "bias: got int; need True or False",
-            id="another kind",
+            id="wrong type",
         ),
         pytest.param(
-            lambda: OfOneSignature(0),
+            lambda: SingleSignature(0),
             ValueError,
             "num_heads: got 0; need an integer of at least 1",
-            id="another range",
+            id="out of range",
         ),
     ],
 )
-def test_bad_arguments_are_refused(make: Any, error: type[Exception], words: str) -> None:
+def test_bad_arguments_are_refused(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error) as caught:
         make()
-    assert str(caught.value) == words
+    assert str(caught.value) == message
 
 
-def test_an_argument_that_nothing_checks_is_refused_when_its_class_is_made() -> None:
+def test_unchecked_argument_fails_at_class_definition() -> None:
     with pytest.raises(TypeError, match="num_hidden: got no check; need one for it in"):
 
         class Misspelt:
@@ -98,7 +98,7 @@ def test_an_argument_that_nothing_checks_is_refused_when_its_class_is_made() -> 
     assert "num_hidden" not in CHECKS
 
 
-def test_tools_show_the_docstring_and_the_first_signature() -> None:
+def test_tools_show_docstring_and_first_signature() -> None:
     first, *_ = get_overloads(Layer.__init__)
-    assert Layer.__init__.__doc__ == "Makes it."
+    assert Layer.__init__.__doc__ == "Make it."
     assert inspect.signature(Layer.__init__) == inspect.signature(first)

@@ -1,7 +1,7 @@
-"""Texts as D2L's chapters on natural language read them, without a framework: what upstream's d2l does otherwise.
+"""Tests of how texts of D2L's chapters on natural language are read, where upstream's d2l differs.
 
-Where both do the same, tests/shim/each/test_oracle.py compares them. Their batches are in tests/shim/each/test_language.py,
-and bad arguments in tests/shim/each/rules.py.
+Where it does not, tests/shim/each/test_oracle.py compares them. Batches are tested in tests/shim/each/test_language.py,
+bad arguments by tests/shim/each/rules.py.
 """
 
 import random
@@ -21,7 +21,7 @@ from d2l_compat._shared.description import describe
 
 @pytest.fixture
 def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Files in a zip of this name in the place of D2L's."""
+    """Return a function that replaces D2L's zip of a name by one with these files."""
     monkeypatch.setenv("D2L_DATA", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
@@ -35,11 +35,11 @@ def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return make
 
 
-# Words and what stands near them
+# Words and their contexts
 
 
-def test_the_first_word_of_a_vocabulary_can_be_noise_too():
-    """Where <unk> is not the first one, as beside signs, it is <unk> all the same that is left out."""
+def test_first_word_can_be_noise():
+    """Test that <unk> is never noise, even if it is not the first token."""
     vocab = d2l.Vocab(["$", "a", "b"])
     assert (vocab["$"], vocab.unk) == (0, 1)
     counter = Counter({"$": 5, "a": 5, "b": 5})
@@ -50,40 +50,40 @@ def test_the_first_word_of_a_vocabulary_can_be_noise_too():
 # Vectors
 
 
-def test_vectors_are_read_with_or_without_a_first_line_that_counts(put: Any):
+def test_vectors_may_have_header_line(put: Any):
     put("glove.6b.50d", "glove.6B.50d", vec__txt="the 0.5 -1 2e-1\nof 1 2 3\n")
     put("wiki.en", "wiki.en", vec__txt="2 3\nthe 0.5 -1 2e-1 \nof 1 2 3 \n")
     for name in ("glove.6b.50d", "wiki.en"):
-        tokens, found = vectors.read(name)
+        tokens, table = vectors.read(name)
         assert tokens == ["<unk>", "the", "of"]
-        assert found.dtype == np.float32
-        np.testing.assert_array_equal(found, np.float32([[0, 0, 0], [0.5, -1, 0.2], [1, 2, 3]]))
+        assert table.dtype == np.float32
+        np.testing.assert_array_equal(table, np.float32([[0, 0, 0], [0.5, -1, 0.2], [1, 2, 3]]))
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("the 0.5 -1\nof 1 2 3\n", "with vectors of 2 and 3 numbers; need vectors of one length"),
         ("2 3\n", "with vectors of no numbers; need vectors of one length"),
         ("the 0.5 x\n", r"embedding_name: got the \(could not convert .*; need numbers"),
     ],
 )
-def test_vectors_that_are_none_are_refused(put: Any, text: str, words: str):
+def test_malformed_vectors_are_refused(put: Any, text: str, message: str):
     put("wiki.en", "wiki.en", vec__txt=text)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         vectors.read("wiki.en")
 
 
 # BERT's pairs
 
 
-def test_paragraphs_of_one_sentence_are_left_out_and_the_others_shuffled(tmp_path: Path):
+def test_single_sentence_paragraphs_are_skipped(tmp_path: Path):
     text = " = Head = \n One . Two . \n\n" + "".join(f" Go {i} . Stop {i} . \n" for i in range(30))
     (tmp_path / "wiki.train.tokens").write_text(text)
-    found = wiki.read(tmp_path)
+    paragraphs = wiki.read(tmp_path)
     want = [["one", "two ."], *([f"go {i}", f"stop {i} ."] for i in range(30))]
-    assert found != want
-    assert sorted(found) == sorted(want)
+    assert paragraphs != want  # shuffled
+    assert sorted(paragraphs) == sorted(want)
 
 
 def test_tokens_of_pairs_are_masked():
@@ -94,7 +94,7 @@ def test_tokens_of_pairs_are_masked():
     assert (len(tokens), tokens.shape[1]) == (40 * 7, 20)
     assert (lens == 13).all()
     assert positions.shape == weights.shape == labels.shape == (280, 3)
-    assert (weights == [1, 1, 0]).all()  # of 13 tokens 15 % are 2
+    assert (weights == [1, 1, 0]).all()  # 15 % of 13 tokens are 2
     assert (positions[:, 2] == 0).all()
     assert (labels[:, 2] == 0).all()
     assert (tokens[:, 13:] == vocab["<pad>"]).all()
@@ -108,15 +108,15 @@ def test_tokens_of_pairs_are_masked():
     whole = tokens.copy()
     whole[rows, positions[:, :2]] = labels[:, :2]
     for line, is_next in zip(whole, follow, strict=True):
-        said = vocab.to_tokens(line[:13])
-        assert [said[0], said[6], said[12]] == ["<cls>", "<sep>", "<sep>"]
-        assert said[3:6] == said[9:12] == ["x", "y", "z"]
-        first, second = ("abcdefgh".find(said[i]) for i in (1, 7))
+        words = vocab.to_tokens(line[:13])
+        assert [words[0], words[6], words[12]] == ["<cls>", "<sep>", "<sep>"]
+        assert words[3:6] == words[9:12] == ["x", "y", "z"]
+        first, second = ("abcdefgh".find(words[i]) for i in (1, 7))
         if is_next:
-            assert (said[8], second) == (said[2], first + 1)
+            assert (words[8], second) == (words[2], first + 1)
 
 
-def test_any_sentence_may_follow_any_word_be_masked_and_any_token_stand_there():
+def test_masking_covers_all_sentences_words_and_tokens():
     random.seed(6)
     too_long = "g h i j " * 5  # so that these words are not rare
     text = [["a b", "c d", "e f"]] * 5 + [["g h", "i j", too_long]]
@@ -128,14 +128,14 @@ def test_any_sentence_may_follow_any_word_be_masked_and_any_token_stand_there():
             places.add(place)
             if line[place] != label:
                 others.add(line[place])
-            if place < 4 and not is_next:  # the second sentence is as it was
+            if place < 4 and not is_next:  # the second sentence has no mask
                 seconds.add(" ".join(vocab.to_tokens(line[4:6])))
     assert places == {1, 2, 4, 5}
     assert seconds == {"a b", "c d", "e f", "g h", "i j"}
     assert others == {*range(len(vocab))}
 
 
-def test_pairs_that_are_too_long_are_left_out():
+def test_too_long_pairs_are_skipped():
     text = [["a b", "c d", "e f g"]] * 3
     random.seed(5)
     assert len(wiki.make_examples(text, 8)[1][0]) == 6
@@ -144,27 +144,27 @@ def test_pairs_that_are_too_long_are_left_out():
         wiki.make_examples(text, 4)
 
 
-def test_a_network_needs_as_many_outputs_as_there_are_answers():
+def test_network_needs_output_for_each_class():
     with pytest.raises(ValueError, match=r"net: got shape \(1, 3\) from it; need \(1, 2\)"):
         sentences.best_name(sentences.SENTIMENTS, [[0.1, 0.2, 0.7]])
 
 
-def test_lengths_in_bars_are_described():
+def test_histogram_is_described():
     lists = [[0] * n for n in (1, 1, 2, 11)], [[0], [0] * 5]
     d2l.show_list_len_pair_hist(["before", "after"], "# words", "count", *lists)
-    said = describe(plt.gcf())
+    description = describe(plt.gcf())
     plt.close("all")
-    assert said == (
+    assert description == (
         "Bar chart of count against # words. before: 10 bars from 1.1 to 10.5, values from 0.00 to 2.00. "
         "after: 10 bars from 1.5 to 10.9, values from 0.00 to 1.00."
     )
 
 
-# Bad input that no rule for an argument by itself refuses
+# Bad input that no rule describes
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "words"),
+    ("call", "error", "message"),
     [
         (lambda: d2l.RandomGenerator([]), ValueError, "sampling_weights: got a sum of 0.0; need"),
         (
@@ -176,8 +176,8 @@ def test_lengths_in_bars_are_described():
         (lambda: d2l.read_snli("x", 0), FileNotFoundError, "data_dir: got x/snli_1.0_test.txt .*n"),
     ],
 )
-def test_bad_input_is_named_with_what_is_needed(call: Any, error: type[Exception], words: str):
-    with pytest.raises(error, match=words):
+def test_bad_input_raises_clear_errors(call: Any, error: type[Exception], message: str):
+    with pytest.raises(error, match=message):
         call()
 
 

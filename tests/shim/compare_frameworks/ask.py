@@ -1,4 +1,4 @@
-"""Asks a framework, in a process of its own: some cannot live in one."""
+"""Compute the cases in a framework, in its own process, since some cannot be imported together."""
 
 import os
 import subprocess
@@ -17,40 +17,40 @@ from tools.weave.lessons import ROOT
 
 def ask(framework: str, dtype: str) -> Answers:
     with tempfile.TemporaryDirectory() as folder:
-        given, answers = Path(folder, "given.npz"), Path(folder, "answers.npz")
-        save(given, dtype)
+        inputs, outputs = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
+        save(inputs, dtype)
         if not FRAMEWORKS[framework].is_python:
             classes = f"{TARGET}/test-classes:{TARGET}/classes:{TARGET}/lib/*"
             command = ["java", "-cp", classes, "d2l.Answers"]
         else:
             command = [sys.executable, "-m", "tests.shim.each.answers", framework]
-        done = subprocess.run(
-            [*command, given, answers],
+        process = subprocess.run(
+            [*command, inputs, outputs],
             cwd=ROOT,
             env=os.environ | SPEC["env"],
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{framework}: {done.stderr}"
-        return load(answers)
+        assert process.returncode == 0, f"{framework}: {process.stderr}"
+        return load(outputs)
 
 
-def save(given: Path, dtype: str) -> None:
-    """The cases, for a program: KIND.CASE.ARRAY is each array's name."""
+def save(path: Path, dtype: str) -> None:
+    """Save the cases for a program; an array's name is KIND.CASE.ARRAY."""
     arrays = {
         f"{case.kind}.{name}.{array}": x
         for name, case in draw(dtype).items()
         for array, x in case.arrays.items()
     }
-    np.savez(given, **arrays)
+    np.savez(path, **arrays)
 
 
-def load(answers: Path) -> Answers:
-    """What a program answered: CASE.ANSWER is each array's name."""
-    found: Answers = {}
-    with np.load(answers) as arrays:
-        for name, array in arrays.items():
-            case, _, what = name.partition(".")
-            found.setdefault(case, {})[what] = array
-    return found
+def load(path: Path) -> Answers:
+    """Load a program's answers; an array's name is CASE.ANSWER."""
+    answers: Answers = {}
+    with np.load(path) as arrays:
+        for key, array in arrays.items():
+            case, _, name = key.partition(".")
+            answers.setdefault(case, {})[name] = array
+    return answers

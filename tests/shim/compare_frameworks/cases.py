@@ -1,11 +1,11 @@
-"""What every framework is asked: the same numbers, drawn once, in either dtype.
+"""The inputs for every framework: random numbers, the same in both dtypes.
 
-A case is of a kind, which says what a program does with it (tests/shim/each/answers.py, and Answers.java), and holds arrays.
+A case has arrays, and a kind, which determines what a program computes (tests/shim/each/answers.py, and Answers.java).
 ``attention`` is multi-head attention: queries, keys, values, their projections ``W_q`` to ``b_o``, num_heads, the
-direction in which gradients are taken, and perhaps valid_lens, causal and score_bias. ``alibi`` is that with a bias
-which the framework makes of its own slopes and the distances, shape (queries, keys). ``relative`` is dot-product
-attention with a bias which it makes of the queries and a table of vectors, one for each distance from -far to far,
-shape (2 far + 1, d). ``rotary`` turns X from an offset on, in one layout or the other. ``encoding`` adds P to X.
+direction of the gradients, and perhaps valid_lens, causal and score_bias. ``alibi`` adds a bias of the framework's
+slopes and the distances, shape (queries, keys). ``relative`` is dot-product attention with a bias of the queries and
+a table of vectors, one for each distance from -far to far, shape (2 far + 1, d). ``rotary`` rotates X from an offset
+on, in either layout. ``encoding`` adds P to X.
 """
 
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ class Case:
 
 
 def draw(dtype: str) -> dict[str, Case]:
-    """The cases by name, in the order of the table. They hold floating point of this dtype, and integers."""
+    """Draw the cases by name, in the order of the table; floating-point arrays have this dtype."""
     rng = np.random.default_rng(2017)
     sizes = 20, 30, 25  # of a query, a key and a value
     cross = _inputs(rng, NUM_QUERIES, sizes)
     by_itself = _inputs(rng, NUM_KEYS, (20, 20, 20))
-    turned = dict(zip(("X", "direction"), rng.normal(size=(2, 2, 7, 20)), strict=True))
-    late = {"offset": np.array(990), "max_len": np.array(1000)}
-    # One query has no valid key, and one none whose bias is finite.
+    rotary = dict(zip(("X", "direction"), rng.normal(size=(2, 2, 7, 20)), strict=True))
+    rotary |= {"offset": np.array(990), "max_len": np.array(1000)}
+    # One query has no valid key, and another none with a finite bias.
     per_query = np.array([[6, 3, 0, 1], [2, 5, 4, 6]])
     bias, biases = (_bias(rng, *heads, NUM_QUERIES, NUM_KEYS) for heads in ((), (2, 5)))
     causal = np.array(1)
@@ -52,24 +52,24 @@ def draw(dtype: str) -> dict[str, Case]:
         ),
         "alibi": Case("alibi", _attention(by_itself, 5, causal=causal).arrays | _distances()),
         "relative": Case("relative", relative),
-        "interleaved": Case("rotary", turned | late | {"halves": np.array(0)}),
-        "halves": Case("rotary", turned | late | {"halves": np.array(1)}),
-        # An odd width; and of zeros the answer is P.
+        "interleaved": Case("rotary", rotary | {"halves": np.array(0)}),
+        "halves": Case("rotary", rotary | {"halves": np.array(1)}),
+        # An odd width; the answer for zeros is P.
         "P": Case("encoding", {"X": np.zeros((1, 1000, 101))}),
     }
-    return {name: Case(case.kind, _rounded(case.arrays, dtype)) for name, case in cases.items()}
+    return {name: Case(case.kind, _round(case.arrays, dtype)) for name, case in cases.items()}
 
 
 def _inputs(rng: np.random.Generator, num_queries: int, sizes: Sizes) -> Arrays:
-    """Two examples."""
+    """Draw two examples with projections."""
     steps = {"queries": num_queries, "keys": NUM_KEYS, "values": NUM_KEYS}
-    drawn = {
+    arrays = {
         name: rng.normal(size=(2, num, size))
         for (name, num), size in zip(steps.items(), sizes, strict=True)
     }
-    drawn["direction"] = rng.normal(size=(2, num_queries, NUM_HIDDENS))
+    arrays["direction"] = rng.normal(size=(2, num_queries, NUM_HIDDENS))
     query_size, key_size, value_size = sizes
-    return drawn | make_weights((key_size, query_size, value_size), NUM_HIDDENS, bias=True)
+    return arrays | make_weights((key_size, query_size, value_size), NUM_HIDDENS, bias=True)
 
 
 def _attention(inputs: Arrays, num_heads: int, **masks: NDArray[Any]) -> Case:
@@ -77,7 +77,7 @@ def _attention(inputs: Arrays, num_heads: int, **masks: NDArray[Any]) -> Case:
 
 
 def _bias(rng: np.random.Generator, *shape: int) -> NDArray[Any]:
-    """Numbers, and minus infinity for one key in four, and for all that the second query has."""
+    """Draw numbers, with minus infinity for one key in four, and for all keys of the second query."""
     bias = rng.normal(size=shape)
     bias[rng.random(shape) < 0.25] = -np.inf
     bias[..., 1, :] = -np.inf
@@ -90,15 +90,15 @@ def _distances() -> Arrays:
 
 
 def _relative(rng: np.random.Generator, far: int) -> Arrays:
-    """Two examples, with more steps than the table reaches, on either side."""
+    """Draw two examples with longer distances than the table has."""
     assert far < NUM_KEYS - 1
     widths = {"queries": 20, "keys": 20, "values": 25, "direction": 25}
-    drawn = {name: rng.normal(size=(2, NUM_KEYS, width)) for name, width in widths.items()}
-    return drawn | {"table": rng.normal(size=(2 * far + 1, widths["queries"]))}
+    arrays = {name: rng.normal(size=(2, NUM_KEYS, width)) for name, width in widths.items()}
+    return arrays | {"table": rng.normal(size=(2 * far + 1, widths["queries"]))}
 
 
-def _rounded(arrays: Arrays, dtype: str) -> Arrays:
-    """What is not whole, to the same numbers whatever the dtype."""
+def _round(arrays: Arrays, dtype: str) -> Arrays:
+    """Round floating-point arrays to single precision, so that values do not depend on the dtype."""
     return {
         name: x.astype("float32").astype(dtype) if x.dtype.kind == "f" else x
         for name, x in arrays.items()

@@ -1,15 +1,15 @@
-"""How far what a framework answered is from what the reference did."""
+"""Differences between a framework's answers and the reference's."""
 
 import numpy as np
 
 from tests.shim.compare_frameworks.expected import Answers
 
-Differences = dict[str, dict[str, float]]  # by case; of each of its answers
+Differences = dict[str, dict[str, float]]  # by case and array
 
 
 def differences(answers: Answers, dtype: str, wanted: Answers) -> Differences:
-    """The largest of each array; all are there, in the right shape and dtype, and finite."""
-    assert {case: {*found} for case, found in answers.items()} == {
+    """Return the largest difference in each array; check their names, shapes and dtypes, and that they are finite."""
+    assert {case: {*got} for case, got in answers.items()} == {
         case: {*wants} for case, wants in wanted.items()
     }
     largest: Differences = {}
@@ -22,11 +22,11 @@ def differences(answers: Answers, dtype: str, wanted: Answers) -> Differences:
     return largest
 
 
-def too_large(found: Differences, tolerance: float) -> dict[str, float]:
-    """Of which answers."""
+def too_large(measured: Differences, tolerance: float) -> dict[str, float]:
+    """Return the differences above the tolerance."""
     return {
         f"{case}: {name}": size
-        for case, sizes in found.items()
+        for case, sizes in measured.items()
         for name, size in sizes.items()
         if size > tolerance
     }

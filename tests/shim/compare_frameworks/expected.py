@@ -1,4 +1,4 @@
-"""What the reference answers to the cases, in float64."""
+"""The reference's answers to the cases, in float64."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from tests.shim.compare_frameworks.cases import Case, draw
 from tests.shim.each.adapter import Arrays
 from tests.shim.each.cases import reference_multi_head
 
-Answers = dict[str, Arrays]  # by case; what is answered, by name
+Answers = dict[str, Arrays]  # by case and name
 
-# ALiBi's for five heads, as in the authors' code: those of four, and the first of eight.
+# ALiBi's slopes for five heads, as in the authors' code: those for four, and the first for eight.
 SLOPES = 2.0 ** -np.array([2, 4, 6, 8, 1])
 
 
@@ -21,7 +21,7 @@ def expected() -> Answers:
 
 
 def answer(case: Case) -> Arrays:
-    """Output, weights, slopes and gradients, as far as the case has them."""
+    """Return output, weights, slopes and gradients, if the case has them."""
     match case.kind:
         case "attention":
             return _attention(case.arrays)
@@ -37,7 +37,7 @@ def answer(case: Case) -> Arrays:
 
 
 def as_attention(alibi: Case) -> Case:
-    """The same with its bias."""
+    """Return the case as one of attention with ALiBi's bias."""
     bias = -SLOPES[:, None, None] * alibi.arrays["distances"]
     return Case("attention", alibi.arrays | {"score_bias": bias})
 
@@ -46,22 +46,23 @@ def _attention(case: Arrays) -> Arrays:
     masks: dict[str, Any] = {"causal": "causal" in case, "score_bias": case.get("score_bias")}
     inputs = case["queries"], case["keys"], case["values"], case.get("valid_lens")
     output, weights = reference_multi_head(case, int(case["num_heads"]), *inputs, **masks)
-    found = gradients.of_multi_head(case, weights)
-    return {"output": output, "weights": weights} | _named(found)
+    slopes = gradients.multi_head_gradients(case, weights)
+    return {"output": output, "weights": weights} | _name_gradients(slopes)
 
 
 def _relative(queries: Any, keys: Any, values: Any, table: Any, direction: Any) -> Arrays:
     output, weights = reference.relative_attention(queries, keys, values, table)
-    found = gradients.of_relative(direction, queries, keys, values, table, weights)
-    return {"output": output, "weights": weights} | _named(found)
+    slopes = gradients.relative_gradients(direction, queries, keys, values, table, weights)
+    return {"output": output, "weights": weights} | _name_gradients(slopes)
 
 
 def _rotary(X: Any, direction: Any, offset: Any, halves: Any, max_len: Any) -> Arrays:
     layout = "halves" if halves else "interleaved"
     positions = range(int(offset), int(offset) + X.shape[1])
     output = reference.rotary(X, positions, layout=layout)
-    return {"output": output} | _named({"X": gradients.of_rotary(direction, positions, layout)})
+    gradient = gradients.rotary_gradient(direction, positions, layout)
+    return {"output": output} | _name_gradients({"X": gradient})
 
 
-def _named(found: Arrays) -> Arrays:
-    return {f"gradient_{name}": gradient for name, gradient in found.items()}
+def _name_gradients(arrays: Arrays) -> Arrays:
+    return {f"gradient_{name}": gradient for name, gradient in arrays.items()}

@@ -1,7 +1,7 @@
-"""Gradients by formula, in plain NumPy float64: of the sum of direction * output.
+"""Gradients of sum(direction * output) by formula, in plain NumPy float64.
 
-Finite differences are good to about 1e-11, and hold these formulas (tests/shim/test_frameworks_agree.py); what the
-frameworks compute can be nearer than that.
+The formulas are tested against finite differences (tests/shim/test_frameworks_agree.py), which are exact to about
+1e-11. Frameworks can be more precise than that.
 """
 
 import math
@@ -15,60 +15,60 @@ from tests.shim.reference import Array
 INPUTS = "queries", "keys", "values"
 
 
-def of_attention(
+def head_gradients(
     direction: Array, queries: Array, keys: Array, values: Array, weights: Array
 ) -> Arrays:
-    """Of one head, whose weights have shape (batch, queries, keys): of its inputs, and of its scores."""
-    of_weights = np.einsum("bqv,bkv->bqk", direction, values)
-    # Softmax: a score that grows raises its own weight, and lowers all in proportion to what they were.
-    mean = (of_weights * weights).sum(axis=-1, keepdims=True)
-    of_scores = weights * (of_weights - mean)
+    """Return one head's gradients by its inputs and its scores; weights have shape (batch, queries, keys)."""
+    d_weights = np.einsum("bqv,bkv->bqk", direction, values)
+    # Softmax: raising a score raises its weight, and lowers all weights in proportion to their values.
+    mean = (d_weights * weights).sum(axis=-1, keepdims=True)
+    d_scores = weights * (d_weights - mean)
     root = math.sqrt(queries.shape[-1])
     return {
-        "queries": np.einsum("bqk,bkd->bqd", of_scores, keys) / root,
-        "keys": np.einsum("bqk,bqd->bkd", of_scores, queries) / root,
+        "queries": np.einsum("bqk,bkd->bqd", d_scores, keys) / root,
+        "keys": np.einsum("bqk,bqd->bkd", d_scores, queries) / root,
         "values": np.einsum("bqk,bqv->bkv", weights, direction),
-        "scores": of_scores,
+        "scores": d_scores,
     }
 
 
-def of_multi_head(case: Arrays, weights: Array) -> Arrays:
-    """With weights of shape (batch, heads, queries, keys): of the inputs, and of a bias where there is one."""
+def multi_head_gradients(case: Arrays, weights: Array) -> Arrays:
+    """Return gradients by the inputs and a bias, if any; weights have shape (batch, heads, queries, keys)."""
     projected = [case[name] @ case[f"W_{name[0]}"] + case[f"b_{name[0]}"] for name in INPUTS]
     pooled = case["direction"] @ case["W_o"].T
     size = len(case["W_o"]) // int(case["num_heads"])
     heads = []
     for head in range(int(case["num_heads"])):
         columns = slice(head * size, (head + 1) * size)
-        of_it = (x[..., columns] for x in (pooled, *projected))
-        heads.append(of_attention(*of_it, weights[:, head]))
-    found = {
+        parts = (x[..., columns] for x in (pooled, *projected))
+        heads.append(head_gradients(*parts, weights[:, head]))
+    gradients = {
         name: np.concatenate([head[name] for head in heads], axis=-1) @ case[f"W_{name[0]}"].T
         for name in INPUTS
     }
     if "score_bias" in case:
-        of_scores = np.stack([head["scores"] for head in heads], axis=1)
-        # A bias without these axes is that of every example, or of every head.
-        missing = tuple(range(of_scores.ndim - case["score_bias"].ndim))
-        found["score_bias"] = of_scores.sum(axis=missing)
-    return found
+        d_scores = np.stack([head["scores"] for head in heads], axis=1)
+        # A bias without these axes is shared by all examples, or all heads.
+        missing = tuple(range(d_scores.ndim - case["score_bias"].ndim))
+        gradients["score_bias"] = d_scores.sum(axis=missing)
+    return gradients
 
 
-def of_relative(
+def relative_gradients(
     direction: Array, queries: Array, keys: Array, values: Array, table: Array, weights: Array
 ) -> Arrays:
-    """Of attention with a vector for each distance: of its inputs, and of the table of these."""
-    found = of_attention(direction, queries, keys, values, weights)
-    of_products = found.pop("scores") / math.sqrt(queries.shape[-1])
-    rows = reference.rows_of_distances(queries.shape[1], len(table) // 2)
-    # A query meets the sum of a key and a vector.
-    found["queries"] += np.einsum("bqk,qkd->bqd", of_products, table[rows])
-    found["table"] = np.zeros(table.shape)
-    # A row stands at many places, and gathers what comes from each.
-    np.add.at(found["table"], rows, np.einsum("bqk,bqd->qkd", of_products, queries))
-    return found
+    """Return gradients of attention with relative positions by its inputs, and by the table of vectors."""
+    gradients = head_gradients(direction, queries, keys, values, weights)
+    d_products = gradients.pop("scores") / math.sqrt(queries.shape[-1])
+    rows = reference.distance_rows(queries.shape[1], len(table) // 2)
+    # A query is multiplied by the sum of a key and a vector.
+    gradients["queries"] += np.einsum("bqk,qkd->bqd", d_products, table[rows])
+    gradients["table"] = np.zeros(table.shape)
+    # A row is used for many pairs, so its gradients are added.
+    np.add.at(gradients["table"], rows, np.einsum("bqk,bqd->qkd", d_products, queries))
+    return gradients
 
 
-def of_rotary(direction: Array, positions: range, layout: str) -> Array:
-    """A turn's is the turn back."""
-    return reference.rotary(direction, [-each for each in positions], layout=layout)
+def rotary_gradient(direction: Array, positions: range, layout: str) -> Array:
+    """Return the gradient of a rotation: the rotation back."""
+    return reference.rotary(direction, [-position for position in positions], layout=layout)

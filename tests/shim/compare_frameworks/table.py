@@ -72,7 +72,9 @@ def tables(measured: dict[str, list[Differences]], language: str) -> str:
             [":--", *["--:"] * len(frameworks)],
         ]
         for case, title in TITLES[language].items():
-            rows.append([title, *(f"{max(found[case].values()):.0e}" for found in frameworks)])
+            rows.append(
+                [title, *(f"{max(case_sizes[case].values()):.0e}" for case_sizes in frameworks)]
+            )
         lines = (f"| {' | '.join(row)} |\n" for row in rows)
         sections.append(f"## {dtype}\n\n{''.join(lines)}")
     return "\n".join(sections)
@@ -81,20 +83,20 @@ def tables(measured: dict[str, list[Differences]], language: str) -> str:
 def published(language: str = "en") -> dict[str, list[list[str]]]:
     """Return the rows of each published table, by dtype; the first row is the head."""
     (text,) = TABLES.findall(document(language).read_text(encoding="utf-8"))
-    found: dict[str, list[list[str]]] = {}
+    published_rows: dict[str, list[list[str]]] = {}
     for section in text.split("## ")[1:]:
         dtype, *lines = filter(None, section.splitlines())
         head, _, *rows = [line[2:-2].split(" | ") for line in lines]
-        found[dtype] = [head, *rows]
-    return found
+        published_rows[dtype] = [head, *rows]
+    return published_rows
 
 
-def assert_as_published(framework: str, dtype: str, found: Differences) -> None:
+def assert_as_published(framework: str, dtype: str, measured: Differences) -> None:
     """Check that no difference is larger than the published table promises."""
     head, *rows = published()[dtype]
     column = head.index(FRAMEWORKS[framework].title)
     promised = {row[0]: float(row[column]) for row in rows}
-    for case, sizes in found.items():
+    for case, sizes in measured.items():
         title = TITLES["en"][case]
         largest = max(sizes.values())
         assert largest <= FACTOR * promised[title], (

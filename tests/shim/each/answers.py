@@ -1,7 +1,7 @@
-"""What one framework computes: ``python -m tests.shim.each.answers FRAMEWORK IN.npz OUT.npz``.
+"""Compute the cases of compare_frameworks in one framework: ``python -m tests.shim.each.answers FRAMEWORK IN OUT``.
 
-A process of its own for each framework: some cannot live in one. The arrays' names, and what each kind of case
-asks, are those in tests/shim/compare_frameworks; the Java edition has a program of the same kind.
+IN and OUT are .npz files. Each framework has its own process, since some cannot be imported together. The names of
+the arrays are explained in tests/shim/compare_frameworks; DJL has a Java program for the same.
 """
 
 import sys
@@ -15,7 +15,7 @@ from tests.shim.each.adapter import Adapter, Arrays
 
 
 def attention(adapter: Adapter, case: Arrays) -> Arrays:
-    """Multi-head attention, with the masks that the case has."""
+    """Compute multi-head attention with the case's masks."""
     queries, keys, values = inputs = [case[name] for name in ("queries", "keys", "values")]
     sizes = (x.shape[-1] for x in (keys, queries, values))
     layer = adapter.multi_head(
@@ -32,15 +32,15 @@ def attention(adapter: Adapter, case: Arrays) -> Arrays:
     if "score_bias" in case:
         masks["score_bias"] = case["score_bias"]
         names.append("score_bias")
-    given = *inputs, case.get("valid_lens")
-    output = layer(*given, **masks)
+    args = *inputs, case.get("valid_lens")
+    output = layer(*args, **masks)
     weights = layer.attention_weights
-    gradients = layer.gradients(case["direction"], *given, **masks)
-    return {"output": output, "weights": weights} | named(names, gradients)
+    gradients = layer.gradients(case["direction"], *args, **masks)
+    return {"output": output, "weights": weights} | name_gradients(names, gradients)
 
 
 def alibi(adapter: Adapter, case: Arrays) -> Arrays:
-    """The same, with a bias made of the face's slopes and the distances."""
+    """Compute multi-head attention with ALiBi's bias, from the package's slopes and the case's distances."""
     distances = case["distances"]
     slopes = adapter.call("alibi_slopes", int(case["num_heads"])).astype(distances.dtype)
     bias = -slopes[:, None, None] * distances
@@ -48,7 +48,7 @@ def alibi(adapter: Adapter, case: Arrays) -> Arrays:
 
 
 def relative(adapter: Adapter, case: Arrays) -> Arrays:
-    """Dot-product attention, with the table's row for each distance from a query to a key."""
+    """Compute dot-product attention with a table of vectors, a row for each distance from query to key."""
     names = ["queries", "keys", "values"]
     inputs = [case[name] for name in names]
     far, steps = len(case["table"]) // 2, np.arange(case["queries"].shape[1])
@@ -58,7 +58,7 @@ def relative(adapter: Adapter, case: Arrays) -> Arrays:
     output = layer(*inputs, **distances)
     weights = layer.attention_weights
     gradients = layer.gradients(case["direction"], *inputs, **distances)
-    return {"output": output, "weights": weights} | named([*names, "table"], gradients)
+    return {"output": output, "weights": weights} | name_gradients([*names, "table"], gradients)
 
 
 def rotary(adapter: Adapter, case: Arrays) -> Arrays:
@@ -68,7 +68,7 @@ def rotary(adapter: Adapter, case: Arrays) -> Arrays:
     layer = adapter.rotary(*sizes, layout=layout, dtype=str(X.dtype))
     output = layer(X, offset=offset)
     gradients = layer.gradients(case["direction"], X, offset=offset)
-    return {"output": output} | named(["X"], gradients)
+    return {"output": output} | name_gradients(["X"], gradients)
 
 
 def encoding(adapter: Adapter, case: Arrays) -> Arrays:
@@ -77,7 +77,7 @@ def encoding(adapter: Adapter, case: Arrays) -> Arrays:
     return {"output": layer(case["X"])}
 
 
-def named(names: list[str], gradients: list[Any]) -> Arrays:
+def name_gradients(names: list[str], gradients: list[Any]) -> Arrays:
     return {f"gradient_{name}": g for name, g in zip(names, gradients, strict=True)}
 
 
@@ -90,18 +90,18 @@ KINDS: dict[str, Callable[[Adapter, Arrays], Arrays]] = {
 }
 
 
-def main(framework: str, given: str, answers: str) -> None:
+def main(framework: str, inputs: str, outputs: str) -> None:
     adapter = import_module(f"tests.shim.each.{framework}.adapter").Adapter()
     cases: dict[tuple[str, str], Arrays] = {}
-    for name, array in np.load(given).items():
-        kind, case, its_name = name.split(".")
-        cases.setdefault((kind, case), {})[its_name] = array
-    found = {
+    for path, array in np.load(inputs).items():
+        kind, case, name = path.split(".")
+        cases.setdefault((kind, case), {})[name] = array
+    answers = {
         f"{case}.{name}": x
         for (kind, case), arrays in cases.items()
         for name, x in KINDS[kind](adapter, arrays).items()
     }
-    np.savez(answers, **found)
+    np.savez(outputs, **answers)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What training draws, read as numbers, and a moment before it begins."""
+"""Helpers to read what training draws, and to act just before it begins."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,21 +10,21 @@ from d2l_compat._shared.boards import Animator
 
 
 def watch_boards(patch: pytest.MonkeyPatch) -> list[Animator]:
-    """Every board that the shim makes from now on, in order."""
-    made: list[Animator] = []
+    """Return a list to which each board that the shim makes from now on is appended."""
+    boards: list[Animator] = []
 
     class Watched(Animator):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            made.append(self)
+            boards.append(self)
 
-    for room in classification, optimization, ranking, recurrent:
-        patch.setattr(room, "Animator", Watched)
-    return made
+    for module in classification, optimization, ranking, recurrent:
+        patch.setattr(module, "Animator", Watched)
+    return boards
 
 
-class Begun:
-    """Batches; before they are given for the first time, something is done."""
+class HookedBatches:
+    """Batches that call a function before the first iteration over them."""
 
     def __init__(self, batches: Any, first: Callable[[], None]) -> None:
         self.batches, self.first = batches, first

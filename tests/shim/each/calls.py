@@ -1,4 +1,4 @@
-"""Of each public name the calls that work: what is called, and with what."""
+"""Working calls of each public name: the callable and its arguments."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,31 +13,31 @@ import numpy as np
 from d2l_compat._shared import signatures
 from tests.shim.each import adapter
 from tests.shim.each.adapter import Adapter
-from tests.shim.each.recurrent import load_reader
+from tests.shim.each.recurrent import load_recurrent_models
 
 
 @dataclass(frozen=True)
-class Own:
-    """A value that is the framework's own, or knows it: made for each call."""
+class Lazy:
+    """A value that depends on the framework, made anew for each call."""
 
     make: Callable[[Adapter], Any]
-    array: Any = None  # of a tensor
+    array: Any = None  # a tensor's content
 
 
-def tensor(array: Any, dtype: str) -> Own:
+def tensor(array: Any, dtype: str) -> Lazy:
     array = np.asarray(array, dtype)
-    return Own(lambda adapter: adapter.tensor(array), array)
+    return Lazy(lambda adapter: adapter.tensor(array), array)
 
 
-def instance(name: str, *args: Any) -> Own:
-    return Own(lambda adapter: getattr(adapter.d2l, name)(*(value(adapter, x) for x in args)))
+def instance(name: str, *args: Any) -> Lazy:
+    return Lazy(lambda adapter: getattr(adapter.d2l, name)(*(resolve(adapter, x) for x in args)))
 
 
-def value(adapter: Adapter, x: Any) -> Any:
-    return x.make(adapter) if isinstance(x, Own) else x
+def resolve(adapter: Adapter, x: Any) -> Any:
+    return x.make(adapter) if isinstance(x, Lazy) else x
 
 
-# What is called, made for the framework whose face that is, and good arguments for it.
+# Two functions of the framework's adapter: one returns the callable, one its arguments.
 Call = tuple[Callable[[Adapter], Callable[..., Any]], Callable[[Adapter], tuple[Any, ...]]]
 
 X = tensor(np.linspace(-1, 1, 48).reshape(2, 3, 8), "float32")
@@ -45,19 +45,19 @@ TOKENS, LENS = tensor([[1, 2, 3], [4, 5, 6]], "int32"), tensor([1, 3], "int32")
 LOGITS, LABELS = tensor(np.eye(2, 3), "float32"), tensor([0, 2], "int32")
 VOCAB = instance("Vocab", ["a"], 0, ["<pad>", "<bos>", "<eos>"])
 ROWS = tensor(np.linspace(-1, 1, 30).reshape(6, 5), "float32")
-PAIR = Own(lambda adapter: (value(adapter, ROWS), adapter.tensor(np.ones((6, 1), "float32"))))
-SUMMED = Own(
+PAIR = Lazy(lambda adapter: (resolve(adapter, ROWS), adapter.tensor(np.ones((6, 1), "float32"))))
+LINEAR_MODEL = Lazy(
     lambda adapter: lambda X: adapter.d2l.linreg(X, adapter.tensor(np.ones((5, 1), "float32")), 0.5)
 )
-GUESSED = Own(lambda adapter: [(value(adapter, LOGITS), value(adapter, LABELS))])
-LABELLED = Own(
+LOGIT_BATCHES = Lazy(lambda adapter: [(resolve(adapter, LOGITS), resolve(adapter, LABELS))])
+LABELLED_BATCHES = Lazy(
     lambda adapter: adapter.d2l.load_array(
-        (value(adapter, LOGITS), adapter.labels(LABELS.array)), 2, False
+        (resolve(adapter, LOGITS), adapter.labels(LABELS.array)), 2, False
     )
 )
-CHOOSE = Own(lambda adapter: lambda X: X)
-CLOTHES = Own(lambda adapter: lambda X: adapter.tensor(np.eye(2, 10, dtype="float32")))
-PICTURES = Own(
+IDENTITY = Lazy(lambda adapter: lambda X: X)
+FASHION_CLASSIFIER = Lazy(lambda adapter: lambda X: adapter.tensor(np.eye(2, 10, dtype="float32")))
+FASHION_BATCHES = Lazy(
     lambda adapter: [
         (adapter.tensor(np.ones((2, 1, 4, 4), "float32")), adapter.tensor(LABELS.array))
     ]
@@ -98,16 +98,16 @@ SIZES: dict[str, tuple[Any, ...]] = {
 
 
 def signature_of(call: Callable[..., Any], args: Sequence[Any]) -> Signature:
-    """Return a call's signature; of several, the first that fits these arguments."""
+    """Return a call's signature, the first of several that fits these arguments."""
     if isinstance(call, adapter.Layer):
         call = call.layer
     if not isinstance(call, type):
         for method in ("forward", "call"):
             call = getattr(call, method, call)
         return signature(call)
-    its = getattr(call, "_signatures", None)  # Flax's layers have them there
-    if its and its.forms:
-        forms = its.forms
+    declared = getattr(call, "_signatures", None)  # Flax's layers have them there
+    if declared and declared.forms:
+        forms = declared.forms
     elif get_overloads(call.__init__):
         forms = signatures.declared(call.__init__)
     else:
@@ -125,69 +125,68 @@ def _fits(form: Signature, args: Sequence[Any]) -> bool:
 
 def sizes(adapter: Adapter, name: str, form: str = "short") -> tuple[Any, ...]:
     if name == "GRU":
-        told = "num_inputs" in signature(adapter.d2l.GRU).parameters
-        return (8, 6, 2, 0.0) if told else (6, 2, 0.0)
-    found = SIZES[name] if name in SIZES else adapter.FORMS[name]
-    return found if isinstance(found, tuple) else found[form]
+        has_num_inputs = "num_inputs" in signature(adapter.d2l.GRU).parameters
+        return (8, 6, 2, 0.0) if has_num_inputs else (6, 2, 0.0)
+    args = SIZES[name] if name in SIZES else adapter.forms[name]
+    return args if isinstance(args, tuple) else args[form]
 
 
-def itself(name: str, *args: Any) -> Call:
+def direct_call(name: str, *args: Any) -> Call:
     return lambda adapter: getattr(adapter.d2l, name), lambda adapter: args
 
 
-def method(name: str, which: str, made_of: tuple[Any, ...], *args: Any) -> Call:
-    return lambda adapter: getattr(
-        instance(name, *made_of).make(adapter), which
-    ), lambda adapter: args
+def method_call(name: str, method: str, init_args: tuple[Any, ...], *args: Any) -> Call:
+    target = instance(name, *init_args)
+    return lambda adapter: getattr(target.make(adapter), method), lambda adapter: args
 
 
-def on_the_cpu(name: str, *args: Any) -> Call:
-    """A function; where it asks for a device, or for several, it gets the CPU."""
+def cpu_call(name: str, *args: Any) -> Call:
+    """Call a function with the CPU as its device, or its only device, if it takes any."""
 
     def get(adapter: Adapter) -> Callable[..., Any]:
         function, cpu = getattr(adapter.d2l, name), adapter.d2l.cpu()
-        asked_for = signature(function).parameters
-        places = {"device": cpu, "devices": [cpu]}
-        given = {name: place for name, place in places.items() if name in asked_for}
-        if "strategy" in asked_for:
-            given["strategy"] = readers(adapter).STRATEGY
-        return partial(function, **given)
+        parameters = signature(function).parameters
+        devices = {"device": cpu, "devices": [cpu]}
+        kwargs = {name: device for name, device in devices.items() if name in parameters}
+        if "strategy" in parameters:
+            kwargs["strategy"] = recurrent_models(adapter).STRATEGY
+        return partial(function, **kwargs)
 
     return get, lambda adapter: args
 
 
-def made(name: str, form: str) -> Call:
+def constructor_call(name: str, form: str) -> Call:
     return lambda adapter: getattr(adapter.d2l, name), lambda adapter: sizes(adapter, name, form)
 
 
-def first(name: str) -> Call:
-    """A layer that takes its sizes from what it is given."""
+def first_call(name: str) -> Call:
+    """Call a new layer, which takes its sizes from its input."""
 
     def get(adapter: Adapter) -> Callable[..., Any]:
         built = adapter.build(name, *sizes(adapter, name))
-        if hasattr(built.layer, "initialize"):  # Gluon's must be
+        if hasattr(built.layer, "initialize"):  # Gluon's layers must be initialized
             built.layer.initialize()
         return built
 
     return get, lambda adapter: INPUTS.get(name, (ROWS,))
 
 
-def used(name: str) -> Call:
-    """One that has its sizes."""
+def layer_call(name: str) -> Call:
+    """Call a layer that has its sizes."""
 
     @cache
     def get(adapter: Adapter) -> Callable[..., Any]:
         built = adapter.build(name, *sizes(adapter, name))
         built.randomize(*(x.array for x in INPUTS[name]))
-        # Flax's knows its variables only where it is bound to them.
+        # Flax's layers know their variables only where they are bound to them.
         return built.layer.bind(built.variables) if hasattr(built, "variables") else built.layer
 
     return get, lambda adapter: INPUTS[name]
 
 
-def masked(name: str, *shape: int) -> Call:
-    """One that has its sizes, with a causal mask and a bias of the scores."""
-    layer, _ = used(name)
+def masked_call(name: str, *shape: int) -> Call:
+    """Call a layer that has its sizes with a causal mask and a score bias."""
+    layer, _ = layer_call(name)
 
     def get(adapter: Adapter) -> Callable[..., Any]:
         def attend(queries: Any, keys: Any, causal: Any, score_bias: Any) -> Any:
@@ -198,7 +197,7 @@ def masked(name: str, *shape: int) -> Call:
     return get, lambda adapter: (X, X, True, tensor(np.ones(shape), "float32"))
 
 
-def doubled(x: Any) -> Any:
+def double(x: Any) -> Any:
     return x + x
 
 
@@ -206,47 +205,47 @@ def product(x: Any, y: Any) -> Any:
     return x * y
 
 
-def halved(*numbers: Any) -> list[Any]:
+def halve(*numbers: Any) -> list[Any]:
     return [x / 2 for x in numbers]
 
 
-def nothing(*args: Any) -> None:
-    """A step that changes nothing."""
+def no_step(*args: Any) -> None:
+    """Do a step that changes nothing."""
 
 
-def with_gradients(adapter: Adapter) -> tuple[Any, ...]:
-    """What a step of the face's ``sgd`` is given."""
-    kept: list[tuple[Any, ...]] = []
+def sgd_arguments(adapter: Adapter) -> tuple[Any, ...]:
+    """Return arguments of the package's ``sgd``, whose parameters have gradients."""
+    calls: list[tuple[Any, ...]] = []
     w = adapter.descent.variable(np.ones((8, 1), "float32"))
 
     def loss() -> Any:
         return adapter.d2l.reduce_sum(adapter.d2l.linreg(adapter.tensor(X.array[0]), w, 0.5))
 
-    recorder = SimpleNamespace(sgd=lambda *args: kept.append(args))
+    recorder = SimpleNamespace(sgd=lambda *args: calls.append(args))
     adapter.descent.sgd([w], loss, 0.1, 3, recorder)
-    return kept[0]
+    return calls[0]
 
 
-def epochs(name: str, *args: Any) -> Call:
-    """Of training from scratch: a model, batches, a loss, and a step; before the step, these arguments."""
+def scratch_training_call(name: str, *args: Any) -> Call:
+    """Train from scratch: the arguments are a model, batches, a loss, ``args`` and a step."""
 
     def good(adapter: Adapter) -> tuple[Any, ...]:
         w = adapter.descent.variable(np.ones((3, 3), "float32"))
-        net = Own(lambda adapter: lambda X: adapter.d2l.linreg(X, w, 0.0))
-        batches = [LABELLED] * (2 if name == "train_ch3" else 1)
-        loss = Own(lambda adapter: adapter.descent.losses)
-        return net, *batches, loss, *args, Own(lambda adapter: adapter.descent.updater([w], 0.1))
+        net = Lazy(lambda adapter: lambda X: adapter.d2l.linreg(X, w, 0.0))
+        batches = [LABELLED_BATCHES] * (2 if name == "train_ch3" else 1)
+        loss = Lazy(lambda adapter: adapter.descent.losses)
+        return net, *batches, loss, *args, Lazy(lambda adapter: adapter.descent.updater([w], 0.1))
 
     return lambda adapter: getattr(adapter.d2l, name), good
 
 
-def readers(adapter: Adapter) -> Any:
-    """How the framework's readers write recurrent networks."""
+def recurrent_models(adapter: Adapter) -> Any:
+    """Return recurrent networks as the framework's readers write them."""
     framework = type(adapter).__module__.split(".")[-2]
-    return load_reader(framework)
+    return load_recurrent_models(framework)
 
 
-# A model of functions, with 6 tokens, and a vocabulary of as many.
+# A recurrent network from scratch, with 6 tokens, and a vocabulary of 6.
 START = {
     name: np.linspace(-1, 1, int(np.prod(shape))).reshape(shape).astype("float32")
     for name, shape in {
@@ -257,15 +256,17 @@ START = {
         "b_q": (6,),
     }.items()
 }
-SPEAKER = Own(lambda adapter: readers(adapter).from_functions(START))
-SIX = instance("Vocab", ["a", "b", "c", "d", "e"])
-NEXT = Own(lambda adapter: [(value(adapter, SEGMENTS), adapter.tensor(np.zeros((2, 3), "int32")))])
+SCRATCH_RNN = Lazy(lambda adapter: recurrent_models(adapter).make_scratch(START))
+SIX_TOKENS = instance("Vocab", ["a", "b", "c", "d", "e"])
+TOKEN_BATCHES = Lazy(
+    lambda adapter: [(resolve(adapter, SEGMENTS), adapter.tensor(np.zeros((2, 3), "int32")))]
+)
 
 
-def told(classes: int) -> Own:
-    """A network that says the same of everything."""
+def constant_classifier(classes: int) -> Lazy:
+    """Return a network whose output is the same for each input."""
     outputs = tensor(np.eye(1, classes), "float32")
-    return Own(lambda adapter: lambda X: value(adapter, outputs))
+    return Lazy(lambda adapter: lambda X: resolve(adapter, outputs))
 
 
 BOXES = tensor([[0, 0, 0.5, 0.5], [0.1, 0, 0.6, 0.5], [0.4, 0.4, 1, 0.9]], "float32")
@@ -273,9 +274,9 @@ ANCHORS = tensor([BOXES.array], "float32")
 PIXELS = tensor(np.ones((3, 3, 3)), "uint8")
 
 
-def _place(adapter: Adapter) -> Any:
-    """Of a tensor, by the framework's name for it."""
-    x = value(adapter, BOXES)
+def device_of(adapter: Adapter) -> Any:
+    """Return a tensor's device, whatever the framework calls it."""
+    x = resolve(adapter, BOXES)
     return next(getattr(x, name) for name in ("device", "ctx", "place") if hasattr(x, name))
 
 
@@ -283,75 +284,79 @@ def optimizer(adapter: Adapter) -> Any:
     return adapter.descent.optimizer(adapter.linear(3, None), 0.1)
 
 
-def stepping(name: str, *args: Any) -> Call:
-    """Of training by an optimizer: a linear layer, batches, a loss, the optimizer, and these arguments."""
+def optimizer_training_call(name: str, *args: Any) -> Call:
+    """Train with an optimizer: the arguments are a linear layer, batches, a loss, the optimizer and ``args``."""
 
     def good(adapter: Adapter) -> tuple[Any, ...]:
         net = adapter.linear(
             3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")}
         )
-        batches = [] if name == "train_batch_ch13" else [LABELLED, LABELLED]
-        loss = Own(lambda adapter: adapter.descent.losses)
-        trainer = Own(lambda adapter: adapter.descent.optimizer(net, 0.1))
-        return Own(lambda adapter: net), *batches, loss, trainer, *args
+        batches = [] if name == "train_batch_ch13" else [LABELLED_BATCHES, LABELLED_BATCHES]
+        loss = Lazy(lambda adapter: adapter.descent.losses)
+        trainer = Lazy(lambda adapter: adapter.descent.optimizer(net, 0.1))
+        return Lazy(lambda adapter: net), *batches, loss, trainer, *args
 
     def step(adapter: Adapter) -> Callable[..., Any]:
-        batch = value(adapter, LOGITS), adapter.labels(LABELS.array)
-        function = on_the_cpu(name)[0](adapter)
+        batch = resolve(adapter, LOGITS), adapter.labels(LABELS.array)
+        function = cpu_call(name)[0](adapter)
         return lambda net, loss, trainer: function(net, *batch, loss, trainer)
 
-    return step if name == "train_batch_ch13" else on_the_cpu(name)[0], good
+    return step if name == "train_batch_ch13" else cpu_call(name)[0], good
 
 
-FILMS = ["user_id", "item_id", "rating", "timestamp"]
+RATING_COLUMNS = ["user_id", "item_id", "rating", "timestamp"]
 
 
-def films() -> Any:
-    """Ratings of two users and two films, as a table."""
+def ratings_table() -> Any:
+    """Return a table of two users' ratings of two films."""
     from pandas import DataFrame
 
-    return DataFrame([(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)], columns=FILMS)
+    return DataFrame([(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)], columns=RATING_COLUMNS)
 
 
-RATED, SHOWN = Own(lambda adapter: films()), {0: [0, 1], 1: [2]}
-LIKED = Own(
+RATINGS, CANDIDATES = Lazy(lambda adapter: ratings_table()), {0: [0, 1], 1: [2]}
+RECOMMENDER = Lazy(
     lambda adapter: (
         lambda users, items: adapter.tensor(np.ones((len(items.asnumpy()), 1), "float32"))
     )
 )
 
 
-def recommending(name: str, *args: Any) -> Call:
-    """Of training a model of films: before these arguments a network, batches, a loss and a trainer."""
+def recommender_call(name: str, *args: Any) -> Call:
+    """Train a recommender: the arguments are a network, batches, a loss, a trainer and ``args``."""
 
     def good(adapter: Adapter) -> tuple[Any, ...]:
         net = adapter.linear(
             3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")}
         )
-        inputs = [value(adapter, LOGITS)] * (3 if name == "train_ranking" else 2)
-        score = Own(lambda adapter: lambda *inputs: net(inputs[-1]))
-        loss = Own(lambda adapter: lambda one, other: (one - other).sum(1))
-        trainer = Own(lambda adapter: adapter.descent.optimizer(net, 0.1))
-        return score, Own(lambda adapter: [inputs]), None, loss, trainer, *args
+        inputs = [resolve(adapter, LOGITS)] * (3 if name == "train_ranking" else 2)
+        score = Lazy(lambda adapter: lambda *inputs: net(inputs[-1]))
+        loss = Lazy(lambda adapter: lambda one, other: (one - other).sum(1))
+        trainer = Lazy(lambda adapter: adapter.descent.optimizer(net, 0.1))
+        return score, Lazy(lambda adapter: [inputs]), None, loss, trainer, *args
 
     return lambda adapter: getattr(adapter.d2l, name), good
 
 
-def walking(adapter: Adapter) -> Callable[..., Any]:
-    """A step on the frozen lake."""
+def lake_step(adapter: Adapter) -> Callable[..., Any]:
+    """Return the step function of a frozen lake."""
     env = adapter.d2l.make_env("FrozenLake-v1")["env"]
     env.reset()
     return env.step
 
 
 # A map, values and a policy.
-LEARNED = [["S", "F", "G"]], tensor(np.eye(2, 3), "float32"), tensor([[2, 2, 0]] * 2, "float32")
+MAP_VALUES_POLICY = (
+    [["S", "F", "G"]],
+    tensor(np.eye(2, 3), "float32"),
+    tensor([[2, 2, 0]] * 2, "float32"),
+)
 
-# Good arguments of functions and classes that are called as they are.
+# Good arguments of functions and classes that are called directly.
 GOOD: dict[str, tuple[Any, ...]] = {
     "RNNLM": (instance("RNNScratch", 6, 4), 6, 0.1),
     "RNNLMScratch": (instance("RNNScratch", 6, 4), 6, 0.1),
-    "RNNModel": (Own(lambda adapter: readers(adapter).layers(6, 4)[0].rnn), 6),
+    "RNNModel": (Lazy(lambda adapter: recurrent_models(adapter).layers(6, 4)[0].rnn), 6),
     "RNNScratch": (6, 4, 0.1),
     "SeqDataLoader": (2, 3, False, 50),
     "TimeMachine": (2, 3, 20, 5),
@@ -361,7 +366,7 @@ GOOD: dict[str, tuple[Any, ...]] = {
     "EncoderDecoder": (ENCODER, DECODER),
     "FashionMNIST": (4, (28, 28)),
     "MTFraEng": (4, 9, 2, 2),
-    "HPOTuner": (instance("HPOScheduler"), doubled),
+    "HPOTuner": (instance("HPOScheduler"), double),
     "RandomSearcher": ({}, {"a": 1}),
     "SyntheticRegressionData": (tensor([2, -3.4], "float32"), 4.2, 0.1, 4, 2, 2),
     "Seq2Seq": (ENCODER, DECODER, 1, 0.01),
@@ -370,14 +375,14 @@ GOOD: dict[str, tuple[Any, ...]] = {
     "RandomGenerator": ([2, 3, 4],),
     "SNLIDataset": ((["a b", "c"], ["d", "e"], [0, 2]), 2, None),
     "TokenEmbedding": ("glove.6b.50d",),
-    "TrainCallback": (instance("Module"), GUESSED, GUESSED, 1, "/CPU:0"),
+    "TrainCallback": (instance("Module"), LOGIT_BATCHES, LOGIT_BATCHES, 1, "/CPU:0"),
     "BPRLoss": (0.5, 0),
     "CTRDataset": ("nowhere.csv", {1: {"a": 0}}, {1: 1}, 2, 1),
     "HingeLossbRec": (0.5, 0),
     "BananasDataset": (True,),
     "VOCSegDataset": (True, (2, 2), "nowhere"),
     "accuracy": (LOGITS, LABELS),
-    "add_to_class": (Own(lambda adapter: type("A", (), {})),),
+    "add_to_class": (Lazy(lambda adapter: type("A", (), {})),),
     "alibi_slopes": (4,),
     "batchify": ([(1, [2], [3, 4]), (2, [1, 3], [4])],),
     "bleu": ("a b", "a b c", 2),
@@ -391,15 +396,15 @@ GOOD: dict[str, tuple[Any, ...]] = {
     "count_corpus": (["a", "b"],),
     "download": ("fra-eng", "data", None),
     "download_extract": ("fra-eng", "data"),
-    "evaluate_accuracy": (CHOOSE, GUESSED),
-    "evaluate_loss": (SUMMED, BATCHES, Own(lambda adapter: adapter.d2l.squared_loss)),
+    "evaluate_accuracy": (IDENTITY, LOGIT_BATCHES),
+    "evaluate_loss": (LINEAR_MODEL, BATCHES, Lazy(lambda adapter: adapter.d2l.squared_loss)),
     "extract": ("fra-eng.zip", "data"),
     "frozen_lake": (0,),
     "gpu": (0,),
     "hit_and_auc": ([3, 1, 2], [1], 2),
     "init_seq2seq": (ENCODER,),
     "get_centers_and_contexts": ([[1, 2, 3], [4, 5]], 2),
-    "get_negatives": ([[2], [3, 1]], SIX, Counter(a=2, b=3, c=1, d=1), 2),
+    "get_negatives": ([[2], [3, 1]], SIX_TOKENS, Counter(a=2, b=3, c=1, d=1), 2),
     "get_tokens_and_segments": (["a", "b"], ["c"]),
     "get_data_ch11": (4, 6),
     "get_fashion_mnist_labels": (LABELS,),
@@ -412,11 +417,11 @@ GOOD: dict[str, tuple[Any, ...]] = {
     "load_data_ptb": (2, 3, 1),
     "load_data_snli": (2, 3),
     "load_data_wiki": (2, 9),
-    "load_data_ml100k": (RATED, 2, 2, "implicit"),
+    "load_data_ml100k": (RATINGS, 2, 2, "implicit"),
     "load_data_nmt": (4, 9, 2),
     "load_data_time_machine": (2, 3, False, 50),
     "load_data_voc": (2, (2, 2)),
-    "longest_chain": (doubled, X),
+    "longest_chain": (double, X),
     "make_env": ("FrozenLake-v1", 0),
     "masked_softmax": (X, LENS),
     "multibox_detection": (
@@ -428,14 +433,14 @@ GOOD: dict[str, tuple[Any, ...]] = {
     ),
     "multibox_prior": (X, [0.5], [1, 2]),
     "multibox_target": (ANCHORS, tensor([[[0, 0.1, 0.1, 0.5, 0.5]]], "float32")),
-    "multiply_adds": (doubled, X),
+    "multiply_adds": (double, X),
     "nms": (BOXES, tensor([0.9, 0.8, 0.7], "float32"), 0.5),
     "offset_boxes": (BOXES, BOXES, 1e-6),
     "offset_inverse": (BOXES, BOXES),
     "plot": ([0, 1], [[1, 2], [3, 4]]),
-    "predict_ch3": (CLOTHES, PICTURES, 2),
-    "predict_sentiment": (told(2), SIX, "a b"),
-    "predict_snli": (told(3), SIX, ["a"], ["b", "c"]),
+    "predict_ch3": (FASHION_CLASSIFIER, FASHION_BATCHES, 2),
+    "predict_sentiment": (constant_classifier(2), SIX_TOKENS, "a b"),
+    "predict_snli": (constant_classifier(3), SIX_TOKENS, ["a"], ["b", "c"]),
     "seq_data_iter_random": ([1, 2, 3, 4, 5], 1, 2),
     "seq_data_iter_sequential": ([1, 2, 3, 4, 5], 1, 2),
     "read_csv_labels": ("nowhere.csv",),
@@ -448,18 +453,18 @@ GOOD: dict[str, tuple[Any, ...]] = {
     "resnet18": (2,),
     "rbfkernel": (np.ones(3), np.ones(2), 0.5),
     "sequence_mask": (X, LENS, 0.5),
-    "show_Q_function_progress": (*LEARNED,),
+    "show_Q_function_progress": (*MAP_VALUES_POLICY,),
     "show_heatmaps": (np.ones((1, 2, 3, 3)), "x", "y"),
-    "show_value_function_progress": (*LEARNED,),
-    "subsample": ([["a", "b"], ["a"]], SIX),
+    "show_value_function_progress": (*MAP_VALUES_POLICY,),
+    "subsample": ([["a", "b"], ["a"]], SIX_TOKENS),
     "show_trace_2d": (product, [(-5, -2), (-4, -1)]),
     "split_and_load_ml100k": ("random", "explicit", 0.5, 2),
-    "split_data_ml100k": (RATED, 2, 2, "seq-aware", 0.5),
+    "split_data_ml100k": (RATINGS, 2, 2, "seq-aware", 0.5),
     "squared_loss": (X, X),
     "synthetic_data": (tensor([2, -3.4], "float32"), 4.2, 3),
     "tokenize": (["a b", "c"], "char"),
-    "train_2d": (halved, 2, None),
-    "train_ch11": (nothing, None, {"lr": 0.1}, BATCHES, 5, 1),
+    "train_2d": (halve, 2, None),
+    "train_ch11": (no_step, None, {"lr": 0.1}, BATCHES, 5, 1),
     "transpose_output": (tensor(np.ones((4, 3, 4)), "float32"), 2),
     "transpose_qkv": (X, 2),
     "truncate_pad": ([1, 2], 3, 0),
@@ -472,43 +477,45 @@ CALLS: dict[str, Call] = {
         lambda adapter: adapter.d2l.Residual,
         lambda adapter: (3, 3) if adapter.d2l.__name__.endswith("paddle") else (3,),
     ),
-    **{name: itself(name, *args) for name, args in GOOD.items()},
+    **{name: direct_call(name, *args) for name, args in GOOD.items()},
     "RNN": (
         lambda adapter: adapter.d2l.RNN,
         lambda adapter: (6, 4) if adapter.d2l.__name__.endswith("torch") else (4,),
     ),
     "RNNModelScratch": (
-        lambda adapter: type(value(adapter, SPEAKER)),
-        lambda adapter: readers(adapter).functions(START),
+        lambda adapter: type(resolve(adapter, SCRATCH_RNN)),
+        lambda adapter: recurrent_models(adapter).functions(START),
     ),
     "grad_clipping": (
-        lambda adapter: lambda theta: readers(adapter).clipped([np.ones(3, "float32")], theta),
+        lambda adapter: (
+            lambda theta: recurrent_models(adapter).clip_gradients([np.ones(3, "float32")], theta)
+        ),
         lambda adapter: (0.5,),
     ),
-    "predict_ch8": on_the_cpu("predict_ch8", "ab", 2, SPEAKER, SIX),
-    "train_ch8": on_the_cpu("train_ch8", SPEAKER, NEXT, SIX, 0.1, 1),
+    "predict_ch8": cpu_call("predict_ch8", "ab", 2, SCRATCH_RNN, SIX_TOKENS),
+    "train_ch8": cpu_call("train_ch8", SCRATCH_RNN, TOKEN_BATCHES, SIX_TOKENS, 0.1, 1),
     "train_epoch_ch8": (
         lambda adapter: (
-            lambda train_iter, use_random_iter: readers(adapter).train_epoch(
-                value(adapter, SPEAKER), train_iter, 0.1, use_random_iter, True
+            lambda train_iter, use_random_iter: recurrent_models(adapter).train_epoch(
+                resolve(adapter, SCRATCH_RNN), train_iter, 0.1, use_random_iter, True
             )
         ),
-        lambda adapter: (NEXT, True),
+        lambda adapter: (TOKEN_BATCHES, True),
     ),
-    **{name: made(name, "short") for name in INPUTS},
+    **{name: constructor_call(name, "short") for name in INPUTS},
     **{
-        f"{name}, long form": made(name, "long")
+        f"{name}, long form": constructor_call(name, "long")
         for name in ("PositionWiseFFN", "TransformerEncoder", "TransformerEncoderBlock")
     },
     **{
-        f"{name}, first call": first(name)
+        f"{name}, first call": first_call(name)
         for name in ("AdditiveAttention", "MultiHeadAttention", "PositionWiseFFN")
     },
-    **{f"{name}, call": used(name) for name in INPUTS},
-    "DotProductAttention, masks": masked("DotProductAttention", 3, 3),
-    "MultiHeadAttention, masks": masked("MultiHeadAttention", 2, 3, 3),
-    "Accumulator.add": method("Accumulator", "add", (2,), 1, 2.0),
-    "Animator.add": method("Animator", "add", (), 1, 2.0),
+    **{f"{name}, call": layer_call(name) for name in INPUTS},
+    "DotProductAttention, masks": masked_call("DotProductAttention", 3, 3),
+    "MultiHeadAttention, masks": masked_call("MultiHeadAttention", 2, 3, 3),
+    "Accumulator.add": method_call("Accumulator", "add", (2,), 1, 2.0),
+    "Animator.add": method_call("Animator", "add", (), 1, 2.0),
     "Classifier.accuracy": (
         lambda adapter: adapter.classifier("accuracy"),
         lambda adapter: (LOGITS, LABELS),
@@ -517,18 +524,18 @@ CALLS: dict[str, Call] = {
         lambda adapter: adapter.classifier("loss"),
         lambda adapter: (LOGITS, LABELS),
     ),
-    "MTFraEng.build": method("MTFraEng", "build", (4,), ["go ."], ["va !"]),
-    "ProgressBoard.draw": method("ProgressBoard", "draw", (), 1, 2.0, "loss", 1),
+    "MTFraEng.build": method_call("MTFraEng", "build", (4,), ["go ."], ["va !"]),
+    "ProgressBoard.draw": method_call("ProgressBoard", "draw", (), 1, 2.0, "loss", 1),
     "SGD": (
         lambda adapter: partial(
             adapter.d2l.SGD, *([[]] if "params" in signature(adapter.d2l.SGD).parameters else [])
         ),
         lambda adapter: (0.1,),
     ),
-    "Trainer.fit": method("Trainer", "fit", (1,), instance("Module"), instance("DataModule")),
-    "Vocab.[]": method("Vocab", "__getitem__", (["a"],), ["a", "b"]),
-    "Vocab.to_tokens": method("Vocab", "to_tokens", (["a"],), [0, 1]),
-    "NextSentencePred, call": first("NextSentencePred"),
+    "Trainer.fit": method_call("Trainer", "fit", (1,), instance("Module"), instance("DataModule")),
+    "Vocab.[]": method_call("Vocab", "__getitem__", (["a"],), ["a", "b"]),
+    "Vocab.to_tokens": method_call("Vocab", "to_tokens", (["a"],), [0, 1]),
+    "NextSentencePred, call": first_call("NextSentencePred"),
     "TokenEmbedding.[]": (
         cache(lambda adapter: adapter.d2l.TokenEmbedding("wiki.en").__getitem__),
         lambda adapter: (["w1", "x"],),
@@ -551,7 +558,7 @@ CALLS: dict[str, Call] = {
     "assign_anchor_to_bbox": (
         lambda adapter: (
             lambda ground_truth, anchors, iou_threshold: adapter.d2l.assign_anchor_to_bbox(
-                ground_truth, anchors, _place(adapter), iou_threshold
+                ground_truth, anchors, device_of(adapter), iou_threshold
             )
         ),
         lambda adapter: (BOXES, BOXES, 0.5),
@@ -560,26 +567,28 @@ CALLS: dict[str, Call] = {
         lambda adapter: lambda bbox: adapter.d2l.bbox_to_rect(bbox, "r"),
         lambda adapter: ([1, 2, 3, 4],),
     ),
-    "evaluate_accuracy_gpu": on_the_cpu("evaluate_accuracy_gpu", CHOOSE, GUESSED),
+    "evaluate_accuracy_gpu": cpu_call("evaluate_accuracy_gpu", IDENTITY, LOGIT_BATCHES),
     "evaluate_accuracy_gpus": (
         lambda adapter: adapter.d2l.evaluate_accuracy_gpus,
-        lambda adapter: (stepping("train_ch13")[1](adapter)[0], LABELLED),
+        lambda adapter: (optimizer_training_call("train_ch13")[1](adapter)[0], LABELLED_BATCHES),
     ),
-    "evaluate_ranking": on_the_cpu("evaluate_ranking", LIKED, SHOWN, None, SHOWN, 2, 5),
+    "evaluate_ranking": cpu_call(
+        "evaluate_ranking", RECOMMENDER, CANDIDATES, None, CANDIDATES, 2, 5
+    ),
     "load_array, one": (
         lambda adapter: lambda rows: adapter.d2l.load_array((rows,), 2),
         lambda adapter: (ROWS,),
     ),
-    "make_env, its step": (walking, lambda adapter: (1,)),
-    "predict_seq2seq": on_the_cpu("predict_seq2seq", NET, "a b", VOCAB, VOCAB, 3),
-    "sgd": (lambda adapter: adapter.d2l.sgd, with_gradients),
+    "make_env, its step": (lake_step, lambda adapter: (1,)),
+    "predict_seq2seq": cpu_call("predict_seq2seq", NET, "a b", VOCAB, VOCAB, 3),
+    "sgd": (lambda adapter: adapter.d2l.sgd, sgd_arguments),
     "show_bboxes": (
         lambda adapter: (
             lambda bboxes: adapter.d2l.show_bboxes(adapter.d2l.plt.gca(), bboxes, "dog")
         ),
         lambda adapter: ([[1, 2, 3, 4]],),
     ),
-    "show_images": (  # of a large grid it would draw all places
+    "show_images": (  # it would draw all axes of a large grid
         lambda adapter: lambda imgs: adapter.d2l.show_images(imgs, 1, 2),
         lambda adapter: (np.ones((2, 4, 4)),),
     ),
@@ -587,24 +596,24 @@ CALLS: dict[str, Call] = {
         lambda adapter: partial(adapter.d2l.show_list_len_pair_hist, ["a", "b"], "x", "y"),
         lambda adapter: ([[1], [2, 3]], [[1]]),
     ),
-    "split_batch": on_the_cpu("split_batch", LOGITS, LABELS),
-    "split_batch_multi_inputs": on_the_cpu(
-        "split_batch_multi_inputs", Own(lambda adapter: [value(adapter, LOGITS)] * 2), LABELS
+    "split_batch": cpu_call("split_batch", LOGITS, LABELS),
+    "split_batch_multi_inputs": cpu_call(
+        "split_batch_multi_inputs", Lazy(lambda adapter: [resolve(adapter, LOGITS)] * 2), LABELS
     ),
-    "train_ch3": epochs("train_ch3", 1),
-    "train_ch6": on_the_cpu(
+    "train_ch3": scratch_training_call("train_ch3", 1),
+    "train_ch6": cpu_call(
         "train_ch6",
-        Own(lambda adapter: adapter.descent.prepare_model(lambda: adapter.linear(3, None))),
-        *(LABELLED, LABELLED, 1, 0.1),
+        Lazy(lambda adapter: adapter.descent.prepare_model(lambda: adapter.linear(3, None))),
+        *(LABELLED_BATCHES, LABELLED_BATCHES, 1, 0.1),
     ),
-    "train_batch_ch13": stepping("train_batch_ch13"),
-    "train_ch13": stepping("train_ch13", 1),
+    "train_batch_ch13": optimizer_training_call("train_batch_ch13"),
+    "train_ch13": optimizer_training_call("train_ch13", 1),
     "train_concise_ch11": (
         lambda adapter: adapter.d2l.train_concise_ch11,
         lambda adapter: (*adapter.descent.concise(0.1), BATCHES, 1),
     ),
-    "train_epoch_ch3": epochs("train_epoch_ch3"),
-    "train_ranking": recommending(
+    "train_epoch_ch3": scratch_training_call("train_epoch_ch3"),
+    "train_ranking": recommender_call(
         *(
             "train_ranking",
             None,
@@ -612,27 +621,27 @@ CALLS: dict[str, Call] = {
             2,
             1,
             None,
-            Own(lambda adapter: lambda *args: (0.5, 0.5)),
+            Lazy(lambda adapter: lambda *args: (0.5, 0.5)),
             {},
             1,
         )
     ),
-    "train_recsys_rating": recommending(
-        "train_recsys_rating", 1, None, Own(lambda adapter: lambda *args: 0.5)
+    "train_recsys_rating": recommender_call(
+        "train_recsys_rating", 1, None, Lazy(lambda adapter: lambda *args: 0.5)
     ),
-    "train_seq2seq": on_the_cpu("train_seq2seq", NET, [], 0.1, 1, VOCAB),
+    "train_seq2seq": cpu_call("train_seq2seq", NET, [], 0.1, 1, VOCAB),
 }
 
 
-def made_and_called(name: str, *args: Any) -> Call:
-    """A model of pictures. It is called, too: JAX's looks at its sizes only then."""
+def picture_model_call(name: str, *args: Any) -> Call:
+    """Make and call a model of pictures, since in JAX only a call checks its sizes."""
 
     def get(adapter: Adapter) -> Callable[..., Any]:
         kind = getattr(adapter.d2l, name)
 
         def make(*args: Any, **kwargs: Any) -> Any:
             model = kind(*args, **kwargs)
-            if hasattr(model, "initialize"):  # Gluon's must be
+            if hasattr(model, "initialize"):  # Gluon's models must be initialized
                 model.initialize(force_reinit=True)
             return adapter.layer(model)(np.ones((2, 4, 4, 4), "float32"))
 
@@ -642,40 +651,40 @@ def made_and_called(name: str, *args: Any) -> Call:
     return get, lambda adapter: args
 
 
-# Calls that are too slow, or need too much, to be made with good arguments.
-REFUSED_ONLY: dict[str, Call] = {
+# Calls that are too slow, or need too much data, to be made with good arguments.
+ERROR_CALLS: dict[str, Call] = {
     "train_epoch_ch8, its functions": (
-        lambda adapter: partial(on_the_cpu("train_epoch_ch8")[0](adapter), use_random_iter=False),
+        lambda adapter: partial(cpu_call("train_epoch_ch8")[0](adapter), use_random_iter=False),
         lambda adapter: (
             max,
-            NEXT,
+            TOKEN_BATCHES,
             max,
             optimizer(adapter) if "tensorflow" in adapter.d2l.__name__ else max,
         ),
     ),
-    "LeNet": made_and_called("LeNet", 0.1, 10),
-    "LinearRegressionScratch": made_and_called("LinearRegressionScratch", 4, 0.1, 0.01),
-    "ResNeXtBlock": made_and_called("ResNeXtBlock", 4, 2, 1),
-    "SoftmaxRegression": made_and_called("SoftmaxRegression", 3, 0.1),
-    "hpo_objective_lenet": itself("hpo_objective_lenet", 0.1, 4, 1),
-    "update_D": itself("update_D", LOGITS, LOGITS, max, max, max, None),
-    "update_G": itself("update_G", LOGITS, max, max, max, None),
+    "LeNet": picture_model_call("LeNet", 0.1, 10),
+    "LinearRegressionScratch": picture_model_call("LinearRegressionScratch", 4, 0.1, 0.01),
+    "ResNeXtBlock": picture_model_call("ResNeXtBlock", 4, 2, 1),
+    "SoftmaxRegression": picture_model_call("SoftmaxRegression", 3, 0.1),
+    "hpo_objective_lenet": direct_call("hpo_objective_lenet", 0.1, 4, 1),
+    "update_D": direct_call("update_D", LOGITS, LOGITS, max, max, max, None),
+    "update_G": direct_call("update_G", LOGITS, max, max, max, None),
 }
 
-# Of these nothing is called; nor of the framework's own functions, under D2L's names.
-LEFT_OUT = {
+# Names that are not called; nor are the framework's own functions under D2L's names.
+SKIPPED = {
     name: why
     for why, names in {
-        "to be defined": "AttentionDecoder Decoder Encoder HPOScheduler HPOSearcher",
-        "no function": "DATA_HUB DATA_URL VOC_CLASSES VOC_COLORMAP",
-        "keeps what it is given": "DataModule HyperParameters Module LinearRegression",
-        "it is TransformerEncoderBlock": "EncoderBlock",
-        "it is a Trainer": "HPOTrainer",
-        "nothing can be given": """
+        "abstract": "AttentionDecoder Decoder Encoder HPOScheduler HPOSearcher",
+        "not callable": "DATA_HUB DATA_URL VOC_CLASSES VOC_COLORMAP",
+        "any argument is stored": "DataModule HyperParameters Module LinearRegression",
+        "an alias of TransformerEncoderBlock": "EncoderBlock",
+        "a Trainer": "HPOTrainer",
+        "no arguments": """
             Timer cpu get_dataloader_workers num_gpus read_ptb read_data_ml100k read_time_machine
             try_all_gpus use_svg_display voc_colormap2label""",
-        "its arguments are matplotlib's": "annotate set_axes set_figsize",
-        "of what is no such layer it leaves everything as it is": "init_cnn",
+        "matplotlib's arguments": "annotate set_axes set_figsize",
+        "other layers are ignored": "init_cnn",
         "the framework's own": "nn_Module",
     }.items()
     for name in names.split()

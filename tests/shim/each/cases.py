@@ -1,4 +1,4 @@
-"""Input for the attention layers, chosen or drawn; the same for every framework."""
+"""Inputs for the attention layers, fixed or drawn, the same for every framework."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tests.shim import reference
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 SEEDS = st.integers(0, 2**32 - 1)
 
-# Two examples, three queries, four keys: a length each, and a length for each query.
+# For two examples, three queries and four keys: a length per example, and one per query.
 LENGTHS = {
     "every key": None,
     "per example": np.array([3, 0]),
@@ -23,21 +23,21 @@ LENGTHS = {
 }
 
 
-def for_lengths(
-    lengths: dict[str, Any], *left_out: str, in_: tuple[str, ...] = ("jax",)
+def parametrize_lengths(
+    lengths: dict[str, Any], *deferred: str, slow: tuple[str, ...] = ("jax",)
 ) -> pytest.MarkDecorator:
-    """Parametrize by ``valid_lens``; frameworks that are slow at it leave some to `make test-all`."""
-    left = pytest.mark.release(*in_)
+    """Parametrize by ``valid_lens``; ``slow`` frameworks defer some of them to `make test-all`."""
+    mark = pytest.mark.release(*slow)
     return pytest.mark.parametrize(
         "valid_lens",
         [
-            pytest.param(lens, id=name, marks=[left] if name in left_out else [])
+            pytest.param(lens, id=name, marks=[mark] if name in deferred else [])
             for name, lens in lengths.items()
         ],
     )
 
 
-every_kind_of_lengths = for_lengths(LENGTHS, "per example")
+every_kind_of_lengths = parametrize_lengths(LENGTHS, "per example")
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Case:
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """In the order of MultiHeadAttention's long signature."""
+        """Key, query and value sizes, in the order of MultiHeadAttention's long signature."""
         return self.keys.shape[-1], self.queries.shape[-1], self.values.shape[-1]
 
     @property
@@ -66,7 +66,7 @@ class Case:
 
     @property
     def is_masked(self) -> np.ndarray:
-        """True for the keys past a length; shape (batch, queries, keys)."""
+        """A mask of the keys past a length, shape (batch, queries, keys)."""
         num_keys = self.keys.shape[1]
         shape = (*self.queries.shape[:2], num_keys)
         return np.arange(num_keys) >= reference.lengths(self.valid_lens, *shape)[..., None]
@@ -80,7 +80,7 @@ def make_case(
     dtype: str = "float64",
     seed: int = 0,
 ) -> Case:
-    """Random input: ``steps`` queries and keys, ``sizes`` of one query, key and value."""
+    """Make random input with ``steps`` queries and keys, ``sizes`` of a query, key and value."""
     rng = np.random.default_rng(seed)
     (num_queries, num_keys), (q, k, v) = steps, sizes
 
@@ -90,9 +90,9 @@ def make_case(
     return Case(random(num_queries, q), random(num_keys, k), random(num_keys, v), valid_lens)
 
 
-# Batch, queries, keys; sizes of one query, key and value.
+# Batch, queries, keys; sizes of a query, key and value.
 ANY_SHAPE = st.tuples(*(st.integers(*ends) for ends in [(0, 3), (0, 4), (1, 5), *[(1, 6)] * 3]))
-# The least and the most of each, and others between.
+# The least and the most of each, and some between.
 SHAPES = [
     (2, 3, 4, 5, 6, 3),
     (3, 4, 5, 6, 1, 6),
@@ -104,18 +104,18 @@ SHAPES = [
 
 
 def shapes() -> st.SearchStrategy[Any]:
-    """Of PyTorch any; the other frameworks build each operation anew for each."""
+    """Draw any shape in PyTorch, one of a few in frameworks that build each operation anew for each shape."""
     return ANY_SHAPE if takes_any_shape() else st.sampled_from(SHAPES)
 
 
 def takes_any_shape() -> bool:
-    """Whether it is PyTorch, of which tests/conftest.py draws more examples."""
+    """Return whether the framework is PyTorch, for which tests/conftest.py draws more examples."""
     return settings().max_examples > 15
 
 
 @st.composite
 def heads(draw: st.DrawFn, case: Case) -> tuple[int, int]:
-    """How many, and of what size; where operations are built anew, always the same of an input."""
+    """Draw the number of heads and their size; frameworks other than PyTorch derive them from the input."""
     if takes_any_shape():
         return draw(st.integers(1, 4)), draw(st.integers(1, 3))
     num_queries, num_keys = case.scores_shape
@@ -124,7 +124,7 @@ def heads(draw: st.DrawFn, case: Case) -> tuple[int, int]:
 
 @st.composite
 def cases(draw: st.DrawFn, equal_sizes: bool = True) -> Case:
-    """Any input, empty ones and lengths of zero included."""
+    """Draw any input, also empty input and lengths of zero."""
     batch, num_queries, num_keys, query_size, key_size, value_size = draw(shapes())
     if equal_sizes:
         key_size = query_size
@@ -146,7 +146,7 @@ def cases(draw: st.DrawFn, equal_sizes: bool = True) -> Case:
 def make_weights(
     sizes: tuple[int, int, int], num_hiddens: int, bias: bool = False, dtype: str = "float64"
 ) -> dict[str, np.ndarray]:
-    """Random projections for key, query and value ``sizes``, of shape (inputs, outputs)."""
+    """Make random projections for key, query and value ``sizes``, of shape (inputs, outputs)."""
     rng = np.random.default_rng(7)
     shapes = dict(zip("kqvo", (*sizes, num_hiddens), strict=True))
     weights = {
@@ -161,7 +161,7 @@ def make_weights(
 def reference_multi_head(
     weights: dict[str, np.ndarray], num_heads: int, *inputs: Any, **named: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The reference's output and weights, with these projections."""
+    """Return the reference's output and attention weights with these projections."""
     projections = {
         f"w_{role}": reference.Linear(
             weights[f"W_{role}"].astype(np.float64), weights.get(f"b_{role}", 0.0)
@@ -178,16 +178,15 @@ def assert_gradients(
     direction: np.ndarray,
     **masks: Any,
 ) -> None:
-    """Those of a layer are the reference's: of queries, keys and values, and of a bias where it is finite."""
-    given = {"queries": case.queries, "keys": case.keys, "values": case.values}
+    """Check a layer's gradients by queries, keys, values and the finite part of a bias against the reference."""
+    inputs = {"queries": case.queries, "keys": case.keys, "values": case.values}
     if "score_bias" in masks:
-        given["score_bias"] = masks["score_bias"]
+        inputs["score_bias"] = masks["score_bias"]
     got = layer.gradients(direction, *case.arrays, **masks)
-    assert len(got) == len(given)
-    for gradient, (name, x) in zip(got, given.items(), strict=True):
+    for gradient, (name, x) in zip(got, inputs.items(), strict=True):
 
         def loss(at: np.ndarray, name: str = name, x: np.ndarray = x) -> float:
-            changed = {**given, **masks, name: np.where(np.isfinite(x), at, x)}
+            changed = {**inputs, **masks, name: np.where(np.isfinite(x), at, x)}
             return float((attend(**changed, valid_lens=case.valid_lens)[0] * direction).sum())
 
         want = reference.gradient(loss, np.where(np.isfinite(x), x, 0))
@@ -195,7 +194,7 @@ def assert_gradients(
 
 
 def assert_close(got: np.ndarray, want: Any, tolerance: float | None = None) -> None:
-    """Equal in shape and, as far as ``got``'s dtype allows, in value."""
+    """Check that shapes are equal, and values as far as ``got``'s dtype allows."""
     tolerance = tolerance or TOLERANCE[str(got.dtype)]
     assert got.shape == np.shape(want)
     np.testing.assert_allclose(got.astype(np.float64), want, rtol=tolerance, atol=tolerance)

@@ -1,4 +1,4 @@
-"""What several tests of the faces ask for: upstream's d2l, a reader's own code, no figures left behind."""
+"""Fixtures of the tests of each framework: upstream's d2l, a reader's own code, closed figures."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from tests.shim.each.adapter import Adapter
 
 @pytest.fixture(autouse=True)
 def seeded(adapter: Adapter) -> None:
-    """Each test draws the same numbers in every run, whichever tests ran before it."""
+    """Seed all generators, so that a test does not depend on those before it."""
     random.seed(0)
     np.random.seed(0)
     adapter.seed(0)
@@ -24,39 +24,38 @@ def seeded(adapter: Adapter) -> None:
 
 @pytest.fixture(scope="module")
 def oracle(request: pytest.FixtureRequest) -> ModuleType:
-    """What is to be known of upstream's face for the framework asked for."""
+    """Return the module that describes upstream's d2l for the framework."""
     framework = request.config.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.oracle") is None:
-        pytest.skip("upstream's d2l has no face for this framework")
+        pytest.skip("upstream's d2l does not have this framework")
     return import_module(f"tests.shim.each.{framework}.oracle")
 
 
 @pytest.fixture(scope="module")
-def upstream_of(oracle: ModuleType, pytestconfig: pytest.Config) -> Callable[[str], Any]:
-    """Upstream's d2l of a version. Where it is asked for and cannot be imported, the tests fail: else
-    nothing would be compared."""
-    if pytestconfig.getoption("without_upstream"):
-        pytest.skip("upstream's d2l is left out, as was asked")
+def load_upstream(oracle: ModuleType, pytestconfig: pytest.Config) -> Callable[[str], Any]:
+    """Return a function that imports a version of upstream's d2l.
 
-    def of(version: str) -> Any:
+    If the import fails, so do the tests: otherwise nothing would be compared.
+    """
+    if pytestconfig.getoption("without_upstream"):
+        pytest.skip("--without-upstream")
+
+    def load(version: str) -> Any:
         if version not in oracle.UPSTREAM:
-            pytest.skip(f"upstream's d2l {version} has no face for this framework")
+            pytest.skip(f"upstream's d2l {version} does not have this framework")
         return oracle.UPSTREAM[version]()
 
-    return of
+    return load
 
 
 @pytest.fixture(scope="module")
-def upstream(upstream_of: Callable[[str], Any]) -> Any:
-    return upstream_of("1.0.3")
+def upstream(load_upstream: Callable[[str], Any]) -> Any:
+    return load_upstream("1.0.3")
 
 
 @pytest.fixture
 def short_is_long(adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a face attends to long input block by block, 4 queries are long, and 3 a block.
-
-    JAX takes some examples at a time: here one.
-    """
+    """Where long input is computed block by block, let 4 queries be long, and a block 3 (in JAX of 1 example)."""
     name = f"{adapter.d2l.__name__}._blockwise"
     if find_spec(name):
         monkeypatch.setattr(f"{name}.MIN_QUERIES", 4)
@@ -66,12 +65,10 @@ def short_is_long(adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def own(adapter: Adapter) -> Any:
-    """How the framework's readers descend by hand; where D2L has no such chapters, their names are refused."""
+def descent(adapter: Adapter) -> Any:
+    """Return the framework's descent by hand; where D2L has no such chapters, check that their names are errors."""
     if adapter.descent is None:
-        for name in ("linreg", "train_ch3", "train_ch6", "train_ch11"):
-            with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
-                getattr(adapter.d2l, name)
+        adapter.assert_missing("linreg", "train_ch3", "train_ch6", "train_ch11")
         pytest.skip("D2L has no such chapters in this framework")
     return adapter.descent
 

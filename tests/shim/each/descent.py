@@ -1,19 +1,19 @@
-"""Descent as a reader of D2L writes it. Every framework whose readers do has a subclass in its ``descent``."""
+"""Gradient descent as a reader of D2L writes it: a subclass in ``descent`` of each framework that D2L has it for."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.shim.each.boards import Begun
+from tests.shim.each.boards import HookedBatches
 
 
 class Descent(ABC):
-    d2l: Any  # the face
+    d2l: Any  # the framework's package
     CPU: Any
 
     @abstractmethod
     def variable(self, x: Any) -> Any:
-        """One that gets a gradient."""
+        """Make a tensor that gets a gradient."""
 
     def sgd(
         self,
@@ -23,36 +23,36 @@ class Descent(ABC):
         batch_size: int,
         d2l: Any = None,
     ) -> None:
-        """A step with ``d2l.sgd``, along the gradients of a loss."""
+        """Do a step of ``d2l.sgd`` along the gradients of a loss."""
         loss().backward()
         (d2l or self.d2l).sgd(params, lr, batch_size)
 
     @abstractmethod
     def trainer(self, params: Sequence[Any], *args: Any) -> Any:
-        """For ``train_ch11``; the last of the arguments are the states and the hyperparameters."""
+        """Do a step of ``train_ch11``; the last arguments are the states and the hyperparameters."""
 
     @abstractmethod
     def concise(self, lr: float) -> tuple[Any, dict[str, Any]]:
-        """For ``train_concise_ch11``, with the factor that its gradients have."""
+        """Return optimizer and hyperparameters for ``train_concise_ch11``; its gradients may have a factor."""
 
     @abstractmethod
     def losses(self, y_hat: Any, y: Any) -> Any:
-        """Cross-entropy, one for each example."""
+        """Return the cross-entropy of each example."""
 
     def updater(self, params: list[Any], lr: float) -> Callable[..., Any]:
-        """For ``train_epoch_ch3``: of a model from scratch."""
+        """Return the step of a model from scratch, for ``train_epoch_ch3``."""
         return lambda batch_size: self.d2l.sgd(params, lr, batch_size)
 
     @abstractmethod
     def optimizer(self, net: Any, lr: float) -> Any:
-        """For ``train_epoch_ch3``: the framework's own."""
+        """Return the framework's optimizer, for ``train_epoch_ch3``."""
 
     @abstractmethod
-    def dropped(self, net: Any, rate: float) -> Any:
-        """A layer, and dropout after it."""
+    def add_dropout(self, net: Any, rate: float) -> Any:
+        """Return a layer followed by dropout."""
 
     def prepare_model(self, make: Callable[[], Any]) -> Any:
-        """For ``train_ch6``: a layer, or a function that makes a model."""
+        """Return the model for ``train_ch6``, or where it wants one, a function that makes it."""
         return make()
 
     def train_ch6(
@@ -63,8 +63,8 @@ class Descent(ABC):
         *args: Any,
         d2l: Any = None,
     ) -> Any:
-        """With ``d2l.train_ch6``: the model, which ``first`` was given before the first step."""
+        """Train a model with ``d2l.train_ch6`` and return it; ``first`` is called with it before the first step."""
         net = self.prepare_model(make)
-        begun = Begun(batches, lambda: first(net))
-        assert (d2l or self.d2l).train_ch6(net, begun, *args, self.CPU) is None
+        hooked = HookedBatches(batches, lambda: first(net))
+        assert (d2l or self.d2l).train_ch6(net, hooked, *args, self.CPU) is None
         return net

@@ -1,28 +1,27 @@
-"""How test_oracle.py drives upstream's d2l beside the adapter.
+"""Helpers of test_oracle.py, which calls upstream's d2l beside this project's.
 
-A framework's ``oracle`` has these names. MLX has none: upstream has no such adapter.
+Each framework but MLX, which upstream does not have, defines these names in its ``oracle``:
 
 ``UPSTREAM``
-    version to a function that gives its module; ImportError where it cannot be imported. Only 1.0.3
-    has JAX, only 0.17.6 PaddlePaddle
+    maps a version to a function that imports it, or raises ImportError. Only 1.0.3 has JAX, only 0.17.6 PaddlePaddle
 ``FORMS``
-    of each layer, arguments that upstream takes as well, where they are not those below
+    arguments of each layer that upstream takes as well, if they differ from those below
 ``OLDER_FORMS``
-    those that 0.17.6 takes, where they are others
+    arguments that 0.17.6 takes, if they differ
 ``twin(ours, theirs, *inputs)``
-    upstream's layer behind the adapter's ``Layer``, with the parameters of ours
+    upstream's layer as the adapter's ``Layer``, with the parameters of ours
 ``NOT_COMPARED``
-    version to name to reason, of this framework
+    maps a version to names and reasons
 ``translate(adapter, d2l, name, tokens, lens)``
-    where the one below does not fit
+    replaces the function below
 ``xavier(function)``
     the parameters after ``init_seq2seq``, from a fixed seed
-``MODELS``
-    what copies a model's parameters to upstream's, and what it answers
+``MODELS``, ``RECURRENT``, ``LANGUAGE``
+    modules or objects with models as a reader writes them, and ``copy(ours, theirs)`` for their parameters
 ``INTEGERS``
-    the dtype of what ``train_seq2seq`` is given
+    the dtype of the batches for ``train_seq2seq``
 ``parameters(net)``
-    all that is trained of a network
+    the trained parameters of a network
 """
 
 import sys
@@ -37,8 +36,8 @@ import numpy as np
 
 from tests.shim.each.adapter import Adapter
 
-# Arguments as most frameworks have them in D2L 1.0, and in 0.17 where those are others: widths of 8, 2 heads,
-# 16 hidden units, 7 words, no dropout.
+# Arguments of most frameworks in D2L 1.0, and in 0.17 if they differ: widths of 8, 2 heads, 16 hidden units,
+# 7 words, no dropout.
 FORMS: dict[str, tuple[Any, ...]] = {
     "AddNorm": (0.0,),
     "AdditiveAttention": (8, 0.0),
@@ -73,19 +72,19 @@ OLDER = Path(sys.prefix, "d2l-0.17")  # where `make` puts it
 
 
 def older(module: str) -> ModuleType:
-    """The module ``d2l.MODULE`` of version 0.17.6, under a name of its own: that of 1.0.3 stays what it is."""
+    """Import the module ``d2l.MODULE`` of version 0.17.6 under another name, beside that of 1.0.3."""
     name = f"d2l_0_17.{module}"
     if name not in sys.modules:
         spec = spec_from_file_location(name, OLDER / "d2l" / f"{module}.py")
         if spec is None or spec.loader is None or not OLDER.exists():
             raise ImportError(f"{OLDER}: there is no d2l 0.17.6; `make env` installs it")
-        sys.modules[name] = module_from_spec(spec)  # where it looks itself up
+        sys.modules[name] = module_from_spec(spec)  # the module looks itself up there
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
 
 
 def make_decoder(adapter: Adapter) -> Any:
-    """Make the simplest there is: the state is the encoder's, and the outputs are looked up."""
+    """Make a minimal decoder: its state is the encoder's, its outputs are looked up."""
     d2l = adapter.d2l
 
     class Decoder(adapter.Block):  # type: ignore[name-defined, misc]
@@ -96,7 +95,7 @@ def make_decoder(adapter: Adapter) -> Any:
 
         def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
             state = enc_all_outputs[1]
-            if isinstance(state, list) and len(state[0].shape) == 3:  # as MXNet's of 0.17
+            if isinstance(state, list) and len(state[0].shape) == 3:  # MXNet's in 0.17
                 (state,) = state
             return state[-1]
 
@@ -110,7 +109,7 @@ def make_decoder(adapter: Adapter) -> Any:
 
 
 def make_pair(adapter: Adapter) -> Any:
-    """Return a model as ``EncoderDecoder`` of 0.17.6 is: it gives the state as well."""
+    """Return a class like the ``EncoderDecoder`` of 0.17.6, which also returns the state."""
 
     class Pair(adapter.Block):  # type: ignore[name-defined, misc]
         def __init__(self, encoder: Any, decoder: Any) -> None:
@@ -125,16 +124,16 @@ def make_pair(adapter: Adapter) -> Any:
 
 
 def make_model(adapter: Adapter, d2l: Any, name: str, *inputs: Any) -> Any:
-    """Make an ``EncoderDecoder`` or a ``Seq2Seq`` of fixed parameters; it is called with the inputs."""
+    """Make an ``EncoderDecoder`` or a ``Seq2Seq`` with fixed parameters, and call it with the inputs."""
     parts = d2l.Seq2SeqEncoder(7, 6, 4, 2), make_decoder(adapter)
-    made = d2l.EncoderDecoder(*parts) if name == "EncoderDecoder" else d2l.Seq2Seq(*parts, 0, 0.1)
+    model = d2l.EncoderDecoder(*parts) if name == "EncoderDecoder" else d2l.Seq2Seq(*parts, 0, 0.1)
     with warnings.catch_warnings(action="ignore"):  # Keras 3 wants *args by name
-        adapter.layer(made).randomize(*inputs)
-    return made
+        adapter.layer(model).randomize(*inputs)
+    return model
 
 
 def run_interface(adapter: Adapter, Class: Any) -> None:
-    """Make one and call it."""
+    """Make an object of an interface class, and call it."""
     layer = Class()
     if hasattr(layer, "attention_weights"):
         raise AssertionError("there are no weights yet")
@@ -143,20 +142,20 @@ def run_interface(adapter: Adapter, Class: Any) -> None:
 
 
 def translate(adapter: Adapter, d2l: Any, name: str, tokens: Any, lens: Any) -> Any:
-    """What an ``EncoderDecoder`` or a ``Seq2Seq`` puts out, and what its ``predict_step`` gives."""
+    """Return the output of an ``EncoderDecoder`` or a ``Seq2Seq``, and the results of its ``predict_step``."""
     net = make_model(adapter, d2l, name, tokens, tokens, lens)
     output = adapter.layer(net)(tokens, tokens, lens)
     if not hasattr(d2l, "Seq2Seq"):
         return [output]
     source = adapter.tensor(tokens)
     batch = source, source, adapter.tensor(lens), source
-    return [output, *adapter.plain(net.predict_step(batch, adapter.d2l.cpu(), 4, True))]
+    return [output, *adapter.to_numpy(net.predict_step(batch, adapter.d2l.cpu(), 4, True))]
 
 
-def functions(
+def train_or_predict(
     adapter: Adapter, oracle: Any, d2l: Any, name: str, vocab: Any, batch: list[Any]
 ) -> Any:
-    """What ``train_seq2seq`` makes of an ``EncoderDecoder``, or what ``predict_seq2seq`` says with it."""
+    """Return an ``EncoderDecoder``'s parameters after ``train_seq2seq``, or its ``predict_seq2seq``."""
     arrays = [array.astype(oracle.INTEGERS) for array in batch]
     net = make_model(adapter, d2l, "EncoderDecoder", arrays[0], arrays[2], arrays[1])
     adapter.seed(5)
@@ -164,13 +163,13 @@ def functions(
         device = (
             [adapter.d2l.cpu()] if "device" in signature(d2l.predict_seq2seq).parameters else []
         )
-        return adapter.plain(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, *device, True))
-    d2l.train_seq2seq(net, [adapter.layer.given(arrays)], 0.01, 3, vocab, adapter.descent.CPU)
-    return adapter.plain([*oracle.parameters(net)])
+        return adapter.to_numpy(d2l.predict_seq2seq(net, "a b", vocab, vocab, 5, *device, True))
+    d2l.train_seq2seq(net, [adapter.layer.to_tensors(arrays)], 0.01, 3, vocab, adapter.descent.CPU)
+    return adapter.to_numpy([*oracle.parameters(net)])
 
 
 class ModuleWith:
-    """A module, some of whose names mean something else."""
+    """A module with some names replaced."""
 
     def __init__(self, module: Any, **names: Any) -> None:
         self.__dict__.update(names, _module=module)

@@ -1,10 +1,10 @@
-"""What each parameter of a public name needs, and the words in which bad values are refused.
+"""Rules for parameters of public names: what each needs, and the error messages for bad values.
 
-A rule is applied to every public name that has a parameter of this name, in every framework. Where a
-function needs something else, rules for ``function.parameter`` replace those for the parameter alone.
+A rule applies to every public name that has a parameter of this name, in every framework. Rules for
+``function.parameter`` replace those for ``parameter``.
 
-In the tables stands for each need which parameters have it, with blanks between them. In the words, ``...``
-stands for anything; ``what: need`` says that the message names ``what`` instead of the parameter.
+The tables map a need to the parameters that have it, separated by blanks. In a message, ``...`` stands for
+anything; with ``what: need`` the message names ``what`` instead of the parameter.
 """
 
 import re
@@ -15,72 +15,72 @@ from typing import Any
 
 import numpy as np
 
-from tests.shim.each.calls import Own, tensor
+from tests.shim.each.calls import Lazy, tensor
 
 
 @dataclass(frozen=True)
-class Bad:
-    """A bad value, and how it is refused. In the words ``...`` stands for anything."""
+class BadValue:
+    """A bad value and its error message, in which ``...`` stands for anything."""
 
     value: Any
     error: type[Exception]
     got: str
     need: str
-    what: str = ""  # the name in the message, where it is not the parameter's
+    what: str = ""  # the name in the message, if not the parameter's
 
 
-def as_written(x: Any) -> str:
-    """A number or a string as it is written; of anything else its type."""
-    return repr(x) if x is None or isinstance(x, (int, float, str)) else kind(x)
+def show_value(x: Any) -> str:
+    """Return the repr of a number or a string, and the type name of anything else."""
+    return repr(x) if x is None or isinstance(x, (int, float, str)) else type_name(x)
 
 
-def kind(x: Any) -> str:
+def type_name(x: Any) -> str:
     return type(x).__name__
 
 
-def with_dtype(x: Any) -> str:
-    """How something is shown that should have been an array of numbers."""
-    return f"{kind(x)} of dtype {np.asarray(x).dtype}"
+def show_dtype(x: Any) -> str:
+    """Return how messages show what should have been an array of numbers."""
+    return f"{type_name(x)} of dtype {np.asarray(x).dtype}"
 
 
-def _shaped(array: np.ndarray) -> tuple[Any, type[Exception], str]:
+def _with_shape(array: np.ndarray) -> tuple[Any, type[Exception], str]:
     return tensor(array, str(array.dtype)), ValueError, f"shape {array.shape}"
 
 
-def _typed(array: np.ndarray, dtype: str) -> tuple[Any, type[Exception], str]:
+def _with_dtype(array: np.ndarray, dtype: str) -> tuple[Any, type[Exception], str]:
     return tensor(array, dtype), TypeError, f"dtype {dtype}"
 
 
-def _one_number(array: np.ndarray, number: int) -> tuple[Any, type[Exception], str]:
+def _with_first(array: np.ndarray, number: int) -> tuple[Any, type[Exception], str]:
     changed = array.copy()
     changed.flat[0] = number
     return tensor(changed, str(array.dtype)), ValueError, f"...{number}"
 
 
-SPOILT: dict[str, Callable[[np.ndarray], tuple[Any, type[Exception], str]]] = {
+DEFECTS: dict[str, Callable[[np.ndarray], tuple[Any, type[Exception], str]]] = {
     "a list": lambda x: ([1.0], TypeError, "list"),
-    "a dimension less": lambda x: _shaped(x[0]),
-    "a dimension more": lambda x: _shaped(x[None]),
-    "a row more": lambda x: _shaped(np.concatenate([x, x[:1]])),
-    "a column more": lambda x: _shaped(np.concatenate([x, x[..., :1]], -1)),
-    "nothing": lambda x: _shaped(x[..., :0]),
-    "integers": lambda x: _typed(x, "int32"),
-    "bools": lambda x: _typed(x, "bool"),
-    "no integers": lambda x: _typed(x + 0.5, "float32"),
+    "a dimension less": lambda x: _with_shape(x[0]),
+    "a dimension more": lambda x: _with_shape(x[None]),
+    "a row more": lambda x: _with_shape(np.concatenate([x, x[:1]])),
+    "a column more": lambda x: _with_shape(np.concatenate([x, x[..., :1]], -1)),
+    "nothing": lambda x: _with_shape(x[..., :0]),
+    "integers": lambda x: _with_dtype(x, "int32"),
+    "bools": lambda x: _with_dtype(x, "bool"),
+    "no integers": lambda x: _with_dtype(x + 0.5, "float32"),
     "fractions": lambda x: (tensor(x + 0.5, "float32"), ValueError, "dtype float32 with fractions"),
-    "below 0": lambda x: _one_number(x, -1),
-    "too large": lambda x: _one_number(x, 99),
+    "below 0": lambda x: _with_first(x, -1),
+    "too large": lambda x: _with_first(x, 99),
 }
 
 
 # Wrong types.
 
-THING = object()
-NOT_INTEGERS = "1", 1.5, True, None, (), THING
-NOT_NUMBERS = "fast", True, None, (), THING
-NOT_STRINGS = 3, None, [], THING
-NOT_LISTS = 3, "no", None, THING
-NOT_EITHER = 3, "no", None, [], THING  # neither functions nor lists with something in them
+OBJECT = object()
+NOT_INTEGERS = "1", 1.5, True, None, (), OBJECT
+NOT_NUMBERS = "fast", True, None, (), OBJECT
+NOT_STRINGS = 3, None, [], OBJECT
+NOT_LISTS = 3, "no", None, OBJECT
+NOT_EITHER = 3, "no", None, [], OBJECT  # neither functions nor filled lists
 
 SIZES = """
     alibi_slopes.num_heads batch_size embed_size eval_step feature_dim ffn_num_hiddens ffn_num_input
@@ -102,14 +102,14 @@ DEVICES = "a list of devices, at least one"
 
 # fmt: off
 WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] = [
-    (NOT_INTEGERS, as_written, {
+    (NOT_INTEGERS, show_value, {
         AT_LEAST_1: SIZES,
         AT_LEAST_0: FROM_0,
         f"gpu: {AT_LEAST_0}": "i",
         "an integer": "max_tokens",
     }),
-    (("1", 1.5, True, THING), as_written, {AT_LEAST_1: COUNTS, AT_LEAST_0: "seed"}),
-    (NOT_NUMBERS, as_written, {
+    (("1", 1.5, True, OBJECT), show_value, {AT_LEAST_1: COUNTS, AT_LEAST_0: "seed"}),
+    (NOT_NUMBERS, show_value, {
         "a probability, from 0 to 1": "dropout",
         "a number": """learning_rate sigma bot_mul eps SGD.lr sgd.lr train_ch3.lr train_ch6.lr
         train_ch8.lr train_seq2seq.lr""",
@@ -122,11 +122,11 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a share, from 0 to 1": "valid_ratio test_ratio",
         "a number that float32 holds": "value SyntheticRegressionData.b synthetic_data.b",
     }),
-    (("no", 1.5, (), THING), kind, {
+    (("no", 1.5, (), OBJECT), type_name, {
         "True or False": "bias use_bias causal is_train use_random_iter use_1x1conv",
     }),
-    ((1,), kind, {"True or False": "bias use_bias causal"}),  # elsewhere 0 and 1 are taken
-    (NOT_EITHER, as_written, {
+    ((1,), type_name, {"True or False": "bias use_bias causal"}),  # others take 0 and 1
+    (NOT_EITHER, show_value, {
         A_LAYER: """evaluator f f_grad forward_fn get_params init_state layer loss net net_D net_fn net_G objective
         trainer_fn updater train_2d.trainer""",
         "a model with an encoder and a decoder": "predict_seq2seq.net",
@@ -135,7 +135,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         load_data_ml100k.data split_data_ml100k.data""",
         "a list of arrays, at least one": "split_batch_multi_inputs.X",
     }),
-    (NOT_EITHER, kind, {
+    (NOT_EITHER, type_name, {
         "a layer": """rnn encoder decoder train_ch6.net train_batch_ch13.net train_ch13.net
         evaluate_accuracy_gpus.net""",
         "a recurrent layer of ...": "rnn_layer",
@@ -155,7 +155,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a dict, or None": "initial_config",
         "a dictionary": "train_concise_ch11.hyperparams",
     }),
-    (NOT_LISTS, as_written, {
+    (NOT_LISTS, show_value, {
         "batches (inputs, labels)": "data_iter test_iter train_iter",
         "batches of at least 3 arrays": "train_ranking.train_iter",
         "batches of at least 1 arrays": "train_recsys_rating.train_iter",
@@ -168,7 +168,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "examples (center, context, noise words), at least one": "batchify.data",
         "premises, hypotheses and labels, as many of each, at least one": "SNLIDataset.dataset",
     }),
-    (NOT_LISTS, kind, {
+    (NOT_LISTS, type_name, {
         "a list of numbers of tokens": "corpus",
         "a list of lists of words": "get_centers_and_contexts.corpus subsample.sentences",
         "a list of lists of numbers of words": "all_contexts",
@@ -179,14 +179,14 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a list of lists, at least one": "xlist ylist",
         "letters (rows, columns), as of env_info['desc']": "env_desc",
     }),
-    ((3, None, THING), as_written, {
+    ((3, None, OBJECT), show_value, {
         "batches, at least one": """train_ch6.train_iter train_ch11.data_iter
         train_ch13.train_iter train_concise_ch11.data_iter TrainCallback.train_iter""",
         "points (x1, x2), at least one": "results",
     }),
-    ((3, "no", None), as_written, {"(height, width), in pixels": "resize crop_size"}),
-    ((3, "cpu", THING), as_written, {DEVICES: "devices"}),
-    ((3, THING), kind, {
+    ((3, "no", None), show_value, {"(height, width), in pixels": "resize crop_size"}),
+    ((3, "cpu", OBJECT), show_value, {DEVICES: "devices"}),
+    ((3, OBJECT), type_name, {
         "batches of 4 tensors...": "train_seq2seq.data_iter",
         "a list of tokens": "Vocab.tokens count_corpus.tokens reserved_tokens",
         "a token, a string, or a list of them": "Vocab.[].tokens",
@@ -194,7 +194,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a list of items": "rankedlist test_matrix",
         "a tuple of sizes": "check_shape.shape",
     }),
-    (NOT_STRINGS, kind, {
+    (NOT_STRINGS, type_name, {
         "a string": "description",
         "a curve's name, a string": "ProgressBoard.draw.label",
         "a string of at least one character": "prefix",
@@ -205,17 +205,17 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a name": "copyfile.filename target_dir",
         "url: an https address, or a name": "url embedding_name download_extract.name",
     }),
-    (("n", THING), with_dtype, {
+    (("n", OBJECT), show_dtype, {
         "an array of real numbers": """Animator.add.x Animator.add.y ProgressBoard.draw.x
         ProgressBoard.draw.y sampling_weights indices bbox bboxes x1 x2 matrices sizes ratios
         plot.X plot.Y action"""
     }),
-    ((3, "no", []), kind, {"a tensor": "score_bias H"}),
-    ((3, None, []), as_written, {"the name of an MXNet optimizer, or an optimizer": "tr_name"}),
+    ((3, "no", []), type_name, {"a tensor": "score_bias H"}),
+    ((3, None, []), show_value, {"the name of an MXNet optimizer, or an optimizer": "tr_name"}),
 ]
 # fmt: on
 
-# Wrong values, by what they are shown as.
+# Wrong values, by how messages show them.
 
 
 def numbers(*values: float) -> dict[str, Any]:
@@ -280,7 +280,7 @@ RANGES = {
     "labels from 0 to 9": "get_fashion_mnist_labels.labels",
 }
 # fmt: off
-SPOILT_NEEDS: dict[str, dict[str, str]] = {
+DEFECT_NEEDS: dict[str, dict[str, str]] = {
     "below 0": RANGES,
     "too large": RANGES,
     "a list": {
@@ -423,34 +423,34 @@ SPOILT_NEEDS: dict[str, dict[str, str]] = {
 # fmt: on
 
 
-def _refusals(parameter: str, replaced: Any) -> Iterator[Bad]:
-    """Yield what all rules for this parameter, or ``function.parameter``, make of the good value."""
-    for wrong, shows, needs in WRONG_TYPES:
+def _find_bad_values(parameter: str, replaced: Any) -> Iterator[BadValue]:
+    """Yield the bad values of all rules for this parameter, or ``function.parameter``."""
+    for values, show, needs in WRONG_TYPES:
         for what, need in _needs(needs, parameter):
-            yield from (Bad(x, TypeError, shows(x), need, what) for x in wrong)
-    for shown, needs in WRONG_VALUES:
+            yield from (BadValue(x, TypeError, show(x), need, what) for x in values)
+    for by_message, needs in WRONG_VALUES:
         for what, need in _needs(needs, parameter):
-            yield from (Bad(x, ValueError, got, need, what) for got, x in shown.items())
-    if isinstance(replaced, Own) and replaced.array is not None:
-        for how, needs in SPOILT_NEEDS.items():
+            yield from (BadValue(x, ValueError, got, need, what) for got, x in by_message.items())
+    if isinstance(replaced, Lazy) and replaced.array is not None:
+        for defect, needs in DEFECT_NEEDS.items():
             for what, need in _needs(needs, parameter):
-                x, error, got = SPOILT[how](replaced.array)
-                yield Bad(x, error, "..." if what else got, need, what)
+                x, error, got = DEFECTS[defect](replaced.array)
+                yield BadValue(x, error, "..." if what else got, need, what)
 
 
 def _needs(needs: dict[str, str], parameter: str) -> Iterator[tuple[str, str]]:
-    """Yield each need of a parameter, and what the message names if that is not the parameter."""
+    """Yield each need of a parameter, with the name in the message if that is not the parameter's."""
     for need, parameters in needs.items():
         if parameter in parameters.split():
             what, _, rest = need.rpartition(": ")
             yield what, rest
 
 
-# What no rule is for, and why: parameters, or those of one function, or of one framework's.
+# Parameters without a rule, with the reason: ``parameter``, ``function.parameter`` or ``framework.function.parameter``.
 UNCHECKED: dict[str, str] = {
     parameter: why
     for why, parameters in {
-        "it is kept, or passed on, as it is given": """
+        "stored or passed on unchanged": """
             RNNLM.lr RNNLMScratch.lr Seq2Seq.lr Seq2Seq.tgt_pad LeNet.lr LinearRegressionScratch.lr
             SoftmaxRegression.lr TrainCallback.device_name batch_axis hyperparams inter_mat
             padding_token sha1_hash states test_seq_iter train_ranking.candidates
@@ -459,40 +459,40 @@ UNCHECKED: dict[str, str] = {
         "Keras counts axes": """
             tensorflow.AddNorm.norm_shape tensorflow.TransformerEncoder.norm_shape
             tensorflow.TransformerEncoderBlock.norm_shape""",
-        "it is an optimizer of Keras": "tensorflow.train_epoch_ch8.updater",
-        "it is a list, with a state for each layer": "tensorflow.GRU.H jax.GRU.state",
-        "it is matplotlib's": """
+        "an optimizer of Keras": "tensorflow.train_epoch_ch8.updater",
+        "a list, with a state for each layer": "tensorflow.GRU.H jax.GRU.state",
+        "matplotlib's": """
             axes cmap figsize fmts legend show_images.imgs titles xlabel xlim xscale ylabel ylim yscale""",
-        "it is the framework's": """
+        "the framework's": """
             args device dtype kernel_init key kwargs name optimizer_D optimizer_G parent split_f
             strategy trainable trainer_D trainer_G training""",
-        "it is true or false, as Python has it": "averaged save_attention_weights",
-        "only some modes use it": "split_data_ml100k.test_ratio",
-        "the framework takes it by no name": "mlx.GRU.H mxnet.HingeLossbRec.margin",
-        "init_seq2seq leaves other modules alone": "module",
-        "evaluate_ranking looks it up as it is": "seq",
-        "test_errors.py has it": "defaults feat_mapper model load_array.rows",
+        "any truth value": "averaged save_attention_weights",
+        "used in some modes only": "split_data_ml100k.test_ratio",
+        "positional only in the framework": "mlx.GRU.H mxnet.HingeLossbRec.margin",
+        "init_seq2seq ignores other modules": "module",
+        "evaluate_ranking only indexes it": "seq",
+        "tested in test_errors.py": "defaults feat_mapper model load_array.rows",
     }.items()
     for parameter in parameters.split()
 }
 
 
-def bad_values(framework: str, call: str, parameter: Parameter, replaced: Any) -> list[Bad]:
-    """Return bad values for a parameter of a call; None is not bad instead of None.
+def bad_values(framework: str, call: str, parameter: Parameter, replaced: Any) -> list[BadValue]:
+    """Return bad values for a parameter of a call, without None if None is a good value.
 
-    Raises LookupError where there are none, and nothing says why.
+    Raises LookupError for a parameter without a rule that is not listed in ``UNCHECKED``.
     """
-    own = f"{call.partition(',')[0]}.{parameter.name}"
-    if UNCHECKED.keys() & {own, f"{framework}.{own}"}:
+    name = f"{call.partition(',')[0]}.{parameter.name}"
+    if UNCHECKED.keys() & {name, f"{framework}.{name}"}:
         return []
     takes_none = parameter.default is None or replaced is None
-    found = [*_refusals(own, replaced)] or [*_refusals(parameter.name, replaced)]
-    if not found and parameter.name not in UNCHECKED:
-        raise LookupError(f"{own} has no rule")
-    return [bad for bad in found if not (takes_none and bad.value is None)]
+    values = [*_find_bad_values(name, replaced)] or [*_find_bad_values(parameter.name, replaced)]
+    if not values and parameter.name not in UNCHECKED:
+        raise LookupError(f"{name} has no rule")
+    return [bad for bad in values if not (takes_none and bad.value is None)]
 
 
-def is_said(expected: str, found: str) -> bool:
-    """Return whether these are the words, where ``...`` stands for anything."""
+def matches_message(expected: str, message: str) -> bool:
+    """Return whether a message is the expected one, in which ``...`` stands for anything."""
     pattern = ".*".join(map(re.escape, expected.split("...")))
-    return re.fullmatch(pattern, found, re.DOTALL) is not None
+    return re.fullmatch(pattern, message, re.DOTALL) is not None

@@ -19,13 +19,13 @@ from tests.shim.each.cases import TOLERANCE
         pytest.param("float64", TOLERANCE["float64"], marks=pytest.mark.release("jax")),
     ],
 )
-def test_differences_are_within_the_tolerance_and_as_published(
+def test_differences_are_within_tolerance_and_as_published(
     pytestconfig: pytest.Config, tmp_path: Path, dtype: str, tolerance: float
 ) -> None:
     framework = pytestconfig.getoption("framework")
-    given, answers = tmp_path / "given.npz", tmp_path / "answers.npz"
-    save(given, dtype)
-    main(framework, str(given), str(answers))
-    found = differences(load(answers), dtype, expected())
-    assert too_large(found, tolerance) == {}
-    assert_as_published(framework, dtype, found)
+    inputs, outputs = tmp_path / "inputs.npz", tmp_path / "outputs.npz"
+    save(inputs, dtype)
+    main(framework, str(inputs), str(outputs))
+    measured = differences(load(outputs), dtype, expected())
+    assert too_large(measured, tolerance) == {}
+    assert_as_published(framework, dtype, measured)

@@ -1,4 +1,4 @@
-"""The attention layers of one adapter, held to the NumPy reference."""
+"""Tests of the attention layers against the NumPy reference."""
 
 from functools import partial
 
@@ -17,10 +17,10 @@ from tests.shim.each.cases import (
     assert_gradients,
     cases,
     every_kind_of_lengths,
-    for_lengths,
     heads,
     make_case,
     make_weights,
+    parametrize_lengths,
     reference_multi_head,
 )
 
@@ -28,7 +28,7 @@ from tests.shim.each.cases import (
 
 
 @given(case=cases(), scale=st.sampled_from([1, 1000]))
-def test_masked_softmax_equals_the_reference(adapter: Adapter, case: Case, scale: int) -> None:
+def test_masked_softmax_matches_reference(adapter: Adapter, case: Case, scale: int) -> None:
     scores = scale * case.scores
     got = adapter.masked_softmax(scores, case.valid_lens)
     assert got.dtype == scores.dtype
@@ -36,9 +36,7 @@ def test_masked_softmax_equals_the_reference(adapter: Adapter, case: Case, scale
 
 
 @given(case=cases())
-def test_masked_scores_weigh_exactly_nothing_whatever_they_are(
-    adapter: Adapter, case: Case
-) -> None:
+def test_masked_scores_have_zero_weight(adapter: Adapter, case: Case) -> None:
     clean = adapter.masked_softmax(case.scores, case.valid_lens)
     for junk in (np.nan, np.inf, -np.inf):
         spoilt = np.where(case.is_masked, junk, case.scores).astype(case.scores.dtype)
@@ -48,7 +46,7 @@ def test_masked_scores_weigh_exactly_nothing_whatever_they_are(
 
 
 @given(case=cases())
-def test_weights_of_a_row_sum_to_one_or_without_a_key_to_zero(adapter: Adapter, case: Case) -> None:
+def test_weights_sum_to_one_or_to_zero_without_keys(adapter: Adapter, case: Case) -> None:
     total = adapter.masked_softmax(case.scores, case.valid_lens).sum(axis=-1)
     assert_close(total, 1.0 - case.is_masked.all(axis=-1))
 
@@ -67,7 +65,7 @@ def test_lengths_may_be_of_any_integer_dtype(adapter: Adapter, dtype: str) -> No
 
 
 @given(case=cases())
-def test_dot_product_attention_equals_the_reference(adapter: Adapter, case: Case) -> None:
+def test_dot_product_attention_matches_reference(adapter: Adapter, case: Case) -> None:
     layer = adapter.dot_product(dropout=0.5)
     output, weights = reference.dot_product_attention(*case.arrays)
     assert_close(layer(*case.arrays), output)
@@ -75,7 +73,7 @@ def test_dot_product_attention_equals_the_reference(adapter: Adapter, case: Case
     assert (layer.attention_weights[case.is_masked] == 0).all()
 
 
-def test_a_query_without_a_key_pools_exactly_zero(adapter: Adapter) -> None:
+def test_query_without_keys_has_zero_output(adapter: Adapter) -> None:
     output = adapter.dot_product()(*make_case(LENGTHS["per query"]).arrays)
     assert not output[0, 2].any()
     assert not output[1, 1].any()
@@ -83,9 +81,7 @@ def test_a_query_without_a_key_pools_exactly_zero(adapter: Adapter) -> None:
 
 
 @pytest.mark.parametrize("valid_lens", [None, np.array([0, 0])], ids=["no lengths", "lengths"])
-def test_without_any_key_at_all_attention_pools_zero(
-    adapter: Adapter, valid_lens: np.ndarray | None
-) -> None:
+def test_attention_without_keys_is_zero(adapter: Adapter, valid_lens: np.ndarray | None) -> None:
     layer, none = adapter.dot_product(), np.ones((2, 0, 4), "float32")
     output = layer(np.ones((2, 3, 4), "float32"), none, none, valid_lens)
     np.testing.assert_array_equal(output, np.zeros((2, 3, 4)))
@@ -93,19 +89,17 @@ def test_without_any_key_at_all_attention_pools_zero(
 
 
 @given(seed=SEEDS)
-def test_the_order_of_queries_is_kept_and_that_of_keys_is_irrelevant(
-    adapter: Adapter, seed: int
-) -> None:
+def test_query_order_is_kept_and_key_order_ignored(adapter: Adapter, seed: int) -> None:
     queries, keys, values, _ = make_case(seed=seed).arrays
     rng = np.random.default_rng(seed)
-    of_queries, of_keys = rng.permutation(3), rng.permutation(4)
+    query_order, key_order = rng.permutation(3), rng.permutation(4)
     layer = adapter.dot_product()
     output = layer(queries, keys, values)
-    assert_close(layer(queries[:, of_queries], keys, values), output[:, of_queries])
-    assert_close(layer(queries, keys[:, of_keys], values[:, of_keys]), output)
+    assert_close(layer(queries[:, query_order], keys, values), output[:, query_order])
+    assert_close(layer(queries, keys[:, key_order], values[:, key_order]), output)
 
 
-def test_attention_weights_are_the_last_calls(adapter: Adapter) -> None:
+def test_attention_weights_are_those_of_last_call(adapter: Adapter) -> None:
     layer = adapter.dot_product()
     first, last = make_case(seed=1), make_case(seed=2)
     layer(*first.arrays)
@@ -113,7 +107,7 @@ def test_attention_weights_are_the_last_calls(adapter: Adapter) -> None:
     assert_close(layer.attention_weights, reference.dot_product_attention(*last.arrays)[1])
 
 
-def test_dropout_in_training_drops_weights_and_scales_up_the_rest(adapter: Adapter) -> None:
+def test_dropout_drops_weights_and_scales_the_rest(adapter: Adapter) -> None:
     case = make_case(batch=4, steps=(50, 40), sizes=(8, 8, 8), dtype="float32")
     layer = adapter.dot_product(dropout=0.25)
     # With the identity for values, the output is the weights as they were used.
@@ -126,7 +120,7 @@ def test_dropout_in_training_drops_weights_and_scales_up_the_rest(adapter: Adapt
     assert (weights != 0).all(), "attention_weights are those before dropout"
 
 
-def test_dropout_differs_between_calls_in_training_and_is_off_in_evaluation(
+def test_dropout_is_random_and_off_in_evaluation(
     adapter: Adapter,
 ) -> None:
     case = make_case(dtype="float32")
@@ -135,7 +129,8 @@ def test_dropout_differs_between_calls_in_training_and_is_off_in_evaluation(
         adapter.dot_product(dropout=0.5),
         adapter.multi_head(*case.sizes, 6, 2, 0.5, weights=weights, dtype="float32"),
     ):
-        first, second = (layer(*case.arrays, training=True) for _ in range(2))
+        first = layer(*case.arrays, training=True)
+        second = layer(*case.arrays, training=True)
         assert not np.array_equal(first, second)
         np.testing.assert_array_equal(layer(*case.arrays), layer(*case.arrays))
 
@@ -144,7 +139,7 @@ def test_dropout_differs_between_calls_in_training_and_is_off_in_evaluation(
 
 
 @given(data=st.data(), case=cases(equal_sizes=False), bias=st.booleans())
-def test_multi_head_attention_equals_the_reference(
+def test_multi_head_attention_matches_reference(
     adapter: Adapter, data: st.DataObject, case: Case, bias: bool
 ) -> None:
     num_heads, size = data.draw(heads(case))
@@ -152,14 +147,14 @@ def test_multi_head_attention_equals_the_reference(
     weights = make_weights(case.sizes, num_hiddens, bias, dtype)
     sizes = (*case.sizes, num_hiddens, num_heads, 0.5, bias)
     layer = adapter.multi_head(*sizes, weights=weights, dtype=dtype)
-    output, shares = reference_multi_head(weights, num_heads, *case.arrays)
+    output, expected_weights = reference_multi_head(weights, num_heads, *case.arrays)
     assert_close(layer(*case.arrays), output)
-    assert_close(layer.attention_weights, shares)
-    masked = np.broadcast_to(case.is_masked[:, None], shares.shape)
+    assert_close(layer.attention_weights, expected_weights)
+    masked = np.broadcast_to(case.is_masked[:, None], expected_weights.shape)
     assert (layer.attention_weights[masked] == 0).all()
 
 
-BIAS = "the framework's name for it"
+BIAS = "the framework's name for the argument"
 SIGNATURES = {
     "short, positional": ((8, 2, 0.5, True), {}),
     "short, by keyword": ((), {"num_hiddens": 8, "num_heads": 2, "dropout": 0.5, BIAS: True}),
@@ -182,7 +177,7 @@ SIGNATURES = {
 
 
 @pytest.mark.parametrize(("args", "kwargs"), SIGNATURES.values(), ids=SIGNATURES)
-def test_both_signatures_make_the_same_layer(adapter: Adapter, args: tuple, kwargs: dict) -> None:
+def test_both_signatures_make_same_layer(adapter: Adapter, args: tuple, kwargs: dict) -> None:
     bias = "use_bias" if adapter.d2l.__name__.endswith("mxnet") else "bias"
     kwargs = {bias if name == BIAS else name: value for name, value in kwargs.items()}
     case = make_case(LENGTHS["per example"], sizes=(6, 5, 7))
@@ -194,7 +189,7 @@ def test_both_signatures_make_the_same_layer(adapter: Adapter, args: tuple, kwar
 
 
 @pytest.mark.parametrize("sizes", [(), (6, 6, 6)], ids=["short", "long"])
-def test_there_is_no_bias_unless_asked_for(adapter: Adapter, sizes: tuple[int, ...]) -> None:
+def test_no_bias_by_default(adapter: Adapter, sizes: tuple[int, ...]) -> None:
     layer = adapter.multi_head(*sizes, 8, 2, 0.5)
     layer(*make_case().arrays)  # the short signature takes its sizes from this
     assert adapter.parameter_shapes(layer) == {
@@ -221,9 +216,7 @@ def test_self_attention_is_permutation_equivariant(
 
 
 @every_kind_of_lengths
-def test_every_example_is_attended_to_on_its_own(
-    adapter: Adapter, valid_lens: np.ndarray | None
-) -> None:
+def test_examples_do_not_affect_each_other(adapter: Adapter, valid_lens: np.ndarray | None) -> None:
     case = make_case(valid_lens)
     weights = make_weights(case.sizes, 6)
     layer = adapter.multi_head(*case.sizes, 6, 3, 0.5, weights=weights)
@@ -235,16 +228,7 @@ def test_every_example_is_attended_to_on_its_own(
 
 
 @every_kind_of_lengths
-def test_gradients_of_dot_product_attention_are_the_references(
-    adapter: Adapter, valid_lens: np.ndarray | None
-) -> None:
-    case = make_case(valid_lens, sizes=(3, 3, 5))
-    direction = np.random.default_rng(1).normal(size=(2, 3, 5))
-    assert_gradients(adapter.dot_product(), reference.dot_product_attention, case, direction)
-
-
-@every_kind_of_lengths
-def test_gradients_of_multi_head_attention_are_the_references(
+def test_multi_head_gradients_match_reference(
     adapter: Adapter, valid_lens: np.ndarray | None
 ) -> None:
     case = make_case(valid_lens, sizes=(3, 4, 5))
@@ -258,7 +242,7 @@ def test_gradients_of_multi_head_attention_are_the_references(
     "dtype", [pytest.param("float32", marks=pytest.mark.release("jax")), "float64"]
 )
 @every_kind_of_lengths
-def test_gradients_past_a_length_are_exactly_zero_and_none_is_nan(
+def test_gradients_past_lengths_are_zero_and_finite(
     adapter: Adapter, valid_lens: np.ndarray | None, dtype: str
 ) -> None:
     case = make_case(valid_lens, dtype=dtype)
@@ -288,8 +272,8 @@ LONG_LENGTHS = {
 
 
 @pytest.mark.usefixtures("short_is_long")
-@for_lengths(LONG_LENGTHS, "every key", "per example", in_=("jax", "paddle"))
-def test_long_input_equals_the_reference_with_its_gradients(
+@parametrize_lengths(LONG_LENGTHS, "every key", "per example", slow=("jax", "paddle"))
+def test_long_input_and_gradients_match_reference(
     adapter: Adapter, valid_lens: np.ndarray | None
 ) -> None:
     case = make_case(valid_lens, steps=(7, 4))
@@ -302,7 +286,7 @@ def test_long_input_equals_the_reference_with_its_gradients(
 
 
 @pytest.mark.usefixtures("short_is_long")
-def test_long_input_loses_weights_to_dropout_as_well(adapter: Adapter) -> None:
+def test_dropout_applies_to_long_input(adapter: Adapter) -> None:
     case = make_case(steps=(50, 40), sizes=(8, 8, 8), dtype="float32")
     identity = np.tile(np.eye(40, dtype="float32"), (2, 1, 1))
     used = adapter.dot_product(dropout=0.25)(case.queries, case.keys, identity, training=True)

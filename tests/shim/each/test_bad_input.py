@@ -1,9 +1,8 @@
-"""Whatever is given to a public name, the call works, or a ValueError or TypeError says why not.
+"""Any call of a public name works, or raises a ValueError or TypeError with a clear message.
 
-In good calls one argument after another is replaced by the bad values of the rules (rules.py), and the
-words are compared: they are the same in every framework. And one or two arguments are replaced by what is
-drawn, the same each time, out of good and bad values: no call may end otherwise, and none may work on what
-has no meaning.
+In good calls each argument is replaced by the bad values of its rules (rules.py), and the messages are compared,
+which are the same in every framework. Then one or two arguments are replaced by random values, the same in each
+run: no call may end in another way, and none may work on meaningless arguments.
 """
 
 import random
@@ -20,13 +19,13 @@ import pytest
 from hypothesis import settings
 
 from d2l_compat._shared.data import images
-from tests.shim.each import stand_ins
+from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
-from tests.shim.each.calls import CALLS, LEFT_OUT, REFUSED_ONLY, Own, signature_of, tensor, value
-from tests.shim.each.rules import bad_values, is_said
+from tests.shim.each.calls import CALLS, ERROR_CALLS, SKIPPED, Lazy, resolve, signature_of, tensor
+from tests.shim.each.rules import bad_values, matches_message
 
 # fmt: off
-PLAIN = [
+VALUES = [
     None, True, False, -1, 0, 1, 2, 3, 20, 2**40, 2**63, -(2**64), 0.0, 0.5, 1.0, 1.9, -0.5,
     float("nan"), float("inf"), 1e300, 1j, "", "1", "a b", b"1", [], [1], [[1], [2, 3]], ["a"],
     (), (1, 2), {}, {"a": 1}, object(), int, len, range(3), np.float32(0.5), np.int64(2),
@@ -37,55 +36,54 @@ SHAPES = [(), (0,), (2,), (2, 3), (2, 3, 8), (2, 3, 0), (0, 3, 8), (2, 0, 8), (2
 DTYPES = ["float32", "float64", "int32", "int64", "int8", "uint8", "bool"]
 NUMBERS = [0, 1, 2, 7, 100, -1, -3, 0.5]
 
-# Told in the docs, and no surprise to who knows lists, dictionaries and files.
+# Documented exceptions of other types, as lists, dictionaries and files raise them.
 NO_SUCH_FILE = """
     CTRDataset reorg_train_valid reorg_test read_voc_images read_data_bananas read_csv_labels
     load_data_voc load_data_bananas copyfile VOCSegDataset BananasDataset read_imdb read_snli"""
-OTHERS: dict[str, tuple[type[Exception], ...]] = {
+OTHER_ERRORS: dict[str, tuple[type[Exception], ...]] = {
     **dict.fromkeys(NO_SUCH_FILE.split(), (OSError,)),
-    "Classifier.accuracy": (OverflowError,),  # jax.jit's, of integers past 64 bits
+    "Classifier.accuracy": (OverflowError,),  # from jax.jit, for integers past 64 bits
     "Classifier.loss": (OverflowError,),
-    "Trainer.fit": (NotImplementedError,),  # what is the reader's to define
+    "Trainer.fit": (NotImplementedError,),  # abstract methods
     "Vocab.to_tokens": (IndexError,),
     "download": (KeyError, FileNotFoundError),
     "download_extract": (KeyError, FileNotFoundError),
-    "evaluate_ranking": (KeyError,),  # a user with nothing to be found
-    "evaluate_loss": (RuntimeError,),  # what the reader's own function raises
+    "evaluate_ranking": (KeyError,),  # a user without test items
+    "evaluate_loss": (RuntimeError,),  # from the reader's function
     "extract": (FileNotFoundError,),
     "predict_seq2seq": (NotImplementedError,),
-    "train_ch13": (AssertionError,),  # Paddle's, in the reader's own function
+    "train_ch13": (AssertionError,),  # from Paddle, in the reader's function
     "TokenEmbedding": (KeyError, FileNotFoundError),
 }
 
-# Of what is made one by one as many are asked for as this argument says: 2**40 take for ever.
-COUNTS = {"get_negatives": 3, "load_data_ptb": 2, "predict_ch8": 1}
+# The positions of arguments that are numbers of items made one by one: 2**40 would take forever.
+COUNT_ARGUMENT = {"get_negatives": 3, "load_data_ptb": 2, "predict_ch8": 1}
 
 
-def is_endless(name: str, drawn: list[Any]) -> bool:
-    number = drawn[COUNTS[name]] if name in COUNTS else None
+def is_endless(name: str, args: list[Any]) -> bool:
+    number = args[COUNT_ARGUMENT[name]] if name in COUNT_ARGUMENT else None
     return isinstance(number, int) and number > 1000
 
 
-def draws(good: tuple[Any, ...], times: int, seed: str) -> Iterator[list[Any]]:
-    """Arguments for so many calls: first the good ones, and then one or two of them replaced.
+def draw_calls(good: tuple[Any, ...], times: int, seed: str) -> Iterator[list[Any]]:
+    """Yield arguments for this many calls: first the good ones, then with one or two replaced.
 
-    By a generator's numbers and not by hypothesis: what it would shrink is small already, and its
-    search takes most of the time.
+    Hypothesis is not used: these examples need no shrinking, and its search would take most of the time.
     """
     rng = random.Random(seed)
     yield [*good]
     for _ in range(times - 1):
         replaced = rng.sample(range(len(good)), k=min(len(good), rng.choice((1, 1, 2))))
-        yield [another(rng, x) if i in replaced else x for i, x in enumerate(good)]
+        yield [draw_replacement(rng, x) if i in replaced else x for i, x in enumerate(good)]
 
 
-def another(rng: random.Random, good: Any) -> Any:
-    """In the place of a good value anything, and of a tensor one that is nearly the same."""
+def draw_replacement(rng: random.Random, good: Any) -> Any:
+    """Draw any value in place of a good one, or for a tensor a similar one."""
     if rng.random() < 0.5:
-        return rng.choice(PLAIN)
+        return rng.choice(VALUES)
     dtype, number = rng.choice(DTYPES), rng.choice(NUMBERS)
     array = np.full(rng.choice(SHAPES), number)
-    if isinstance(good, Own) and good.array is not None and rng.random() < 0.5:
+    if isinstance(good, Lazy) and good.array is not None and rng.random() < 0.5:
         dtype = rng.choice([dtype, str(good.array.dtype)])
         array = good.array.astype(np.float64)
         array.flat[-1] = number
@@ -98,8 +96,8 @@ def is_whole(x: Any, largest: float = np.inf) -> bool:
     return not numbers.size or (numbers.dtype.kind in "iuf" and bool(fits.all()))
 
 
-# What arguments have to be, in NumPy, where a call works that once worked on others too.
-MEANT: dict[str, Callable[..., bool]] = {
+# Conditions on the arguments, as NumPy arrays, of calls that once worked on meaningless ones.
+PRECONDITIONS: dict[str, Callable[..., bool]] = {
     "PositionWiseFFN, call": lambda X: np.shape(X)[-1] == 8,
     "PositionWiseFFN, first call": lambda X: (
         np.shape(X)[-1] > 0 and np.asarray(X).dtype.kind == "f"
@@ -123,29 +121,29 @@ def is_finite(x: Any) -> bool:
     return not is_real or bool(np.isfinite(x).all())
 
 
-def whose_words(error: Exception) -> str:
-    """The project's have one form: what, what was given, what is needed."""
+def error_origin(error: Exception) -> str:
+    """Return whether the message has the project's form: name, what was given, what is needed."""
     assert str(error).strip()
     if re.fullmatch(r"(?s)[\"']?[\w ,.]+: .+; need .+", str(error)):
-        return "the project's words"
+        return "with its own message"
     last = traceback.extract_tb(error.__traceback__)[-1]
     is_ours = "d2l_compat" in last.filename and str(last.line).startswith("raise")
     assert not is_ours, f"{error!r} does not say what is needed"
-    return "others' words"
+    return "with another message"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _own_world(adapter: Adapter, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Small data sets instead of those on the network, and a folder to write in."""
+def _small_data(adapter: Adapter, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Replace data sets on the network by small ones, and change to a temporary folder."""
     folder = tmp_path_factory.mktemp("bad-input")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        stand_ins.sentences(patch, adapter.d2l, folder, "Go .\tVa !\n" * 6)
-        stand_ins.novel(patch, adapter.d2l, folder, "The Time Traveller (so we call him)\n" * 4)
-        stand_ins.language(patch, adapter.d2l, folder)
-        stand_ins.films(patch, adapter.d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)])
+        fake_data.sentences(patch, adapter.d2l, folder, "Go .\tVa !\n" * 6)
+        fake_data.novel(patch, adapter.d2l, folder, "The Time Traveller (so we call him)\n" * 4)
+        fake_data.language(patch, adapter.d2l, folder)
+        fake_data.films(patch, adapter.d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)])
         table = np.random.default_rng(0).normal(size=(9, 6))
-        stand_ins.airfoil(patch, adapter.d2l, folder, table)
+        fake_data.airfoil(patch, adapter.d2l, folder, table)
         shapes = {"images": (6, 28, 28), "labels": (6,)}
         patch.setattr(
             images, "_read", lambda name, _: np.zeros(shapes[name.split("-")[1]], "uint8")
@@ -159,48 +157,47 @@ def public(adapter: Adapter) -> set[str]:
     return {*adapter.d2l.__all__}
 
 
-def test_no_public_name_is_forgotten(adapter: Adapter, public: set[str]) -> None:
-    own = {*adapter.d2l.tensors.__all__} - {"check_shape"}  # the framework's, in its own words
-    called = {re.split(r"[.,]", name)[0] for name in CALLS | REFUSED_ONLY}
-    assert public - own <= called | LEFT_OUT.keys()
-    assert not called & (own | LEFT_OUT.keys())
+def test_every_public_name_has_a_call(adapter: Adapter, public: set[str]) -> None:
+    functions = {*adapter.d2l.tensors.__all__} - {
+        "check_shape"
+    }  # the framework's, in its own words
+    called = {re.split(r"[.,]", name)[0] for name in CALLS | ERROR_CALLS}
+    assert public - functions <= called | SKIPPED.keys()
+    assert not called & (functions | SKIPPED.keys())
     for name in called - public:  # D2L has it not in this framework
-        with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
-            getattr(adapter.d2l, name)
+        adapter.assert_missing(name)
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", CALLS | REFUSED_ONLY)
-def test_bad_values_are_refused_in_the_words_of_the_rules(
-    adapter: Adapter, public: set[str], name: str
-) -> None:
+@pytest.mark.parametrize("name", CALLS | ERROR_CALLS)
+def test_bad_values_raise_errors_of_rules(adapter: Adapter, public: set[str], name: str) -> None:
     if re.split(r"[.,]", name)[0] not in public:
         return
     framework = adapter.d2l.__name__.rpartition(".")[2]
-    get, make_good = (CALLS | REFUSED_ONLY)[name]
+    get, make_good = (CALLS | ERROR_CALLS)[name]
     call, good = get(adapter), make_good(adapter)
-    wrong = []
+    failures = []
     for place, parameter in enumerate(signature_of(call, good).parameters.values()):
         replaced = good[place] if place < len(good) else parameter.default
         bad_ones = bad_values(framework, name, parameter, replaced)
-        others = [value(adapter, x) for x in good] if bad_ones else []
+        others = [resolve(adapter, x) for x in good] if bad_ones else []
         for bad in bad_ones:
-            args, named = [*others], {}
+            args, kwargs = [*others], {}
             if place < len(good):
-                args[place] = value(adapter, bad.value)
+                args[place] = resolve(adapter, bad.value)
             else:
-                named[parameter.name] = value(adapter, bad.value)
-            found = refusal(partial(call, *args, **named))
+                kwargs[parameter.name] = resolve(adapter, bad.value)
+            message = error_message(partial(call, *args, **kwargs))
             expected = f"{bad.error.__name__}: {bad.what or parameter.name}: got {bad.got}; need {bad.need}"
-            if not is_said(expected, found):
-                wrong.append(
-                    f"{parameter.name}={bad.value!r}: expected {expected!r}, found {found!r}"
+            if not matches_message(expected, message):
+                failures.append(
+                    f"{parameter.name}={bad.value!r}: expected {expected!r}, message {message!r}"
                 )
-    assert not wrong, "\n".join(wrong)
+    assert not failures, "\n".join(failures)
 
 
-def refusal(call: Callable[[], Any]) -> str:
-    """Return the type and the words of the error that a call raises."""
+def error_message(call: Callable[[], Any]) -> str:
+    """Return the type and the message of the error that a call raises."""
     try:
         call()
     except Exception as error:  # noqa: BLE001  the type is compared, too
@@ -213,42 +210,42 @@ def refusal(call: Callable[[], Any]) -> str:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_works_or_says_why_not(
+def test_random_calls_work_or_raise_clear_errors(
     adapter: Adapter, public: set[str], name: str, record_property: Callable[[str, object], None]
 ) -> None:
     if re.split(r"[.,]", name)[0] not in public:
         return
     get, good = CALLS[name][0], CALLS[name][1](adapter)
-    ends = Counter[str]()
-    random.seed(name)  # what is drawn in the calls, too
+    outcomes = Counter[str]()
+    random.seed(name)  # for functions that draw at random
     np.random.seed(0)
-    # What is drawn is small already. Of PyTorch's examples not all: they would take half a minute.
-    for drawn in draws(good, min(25, settings().max_examples), name):
-        if is_endless(name, drawn):
+    # PyTorch's settings ask for more examples, which would take half a minute.
+    for args in draw_calls(good, min(25, settings().max_examples), name):
+        if is_endless(name, args):
             continue
         try:
-            ends[how_it_ends(adapter, name, get, drawn)] += 1
+            outcomes[call_outcome(adapter, name, get, args)] += 1
         except BaseException as error:
-            error.add_note(f"called with {drawn}")
+            error.add_note(f"called with {args}")
             raise
-    for how, times in ends.items():
-        record_property(f"drawn calls {how}", times)
+    for outcome, times in outcomes.items():
+        record_property(f"drawn calls {outcome}", times)
 
 
-def how_it_ends(
-    adapter: Adapter, name: str, get: Callable[[Any], Callable[..., Any]], drawn: list[Any]
+def call_outcome(
+    adapter: Adapter, name: str, get: Callable[[Any], Callable[..., Any]], args: list[Any]
 ) -> str:
-    call, args = get(adapter), [value(adapter, x) for x in drawn]
+    call, args = get(adapter), [resolve(adapter, x) for x in args]
     try:
         result = call(*args)
-    except (ValueError, TypeError, *OTHERS.get(name, ())) as error:
-        return f"refused in {whose_words(error)}"
+    except (ValueError, TypeError, *OTHER_ERRORS.get(name, ())) as error:
+        return f"refused {error_origin(error)}"
     finally:
         if plt.get_fignums():
             plt.close("all")
-    plain = [x.array if isinstance(x, Own) and x.array is not None else x for x in drawn]
-    assert name not in MEANT or MEANT[name](*plain)
-    # What JAX compiles has no values: of a label that is no class it makes NaN.
-    is_sound = is_finite(adapter.plain(result)) or name == "Classifier.loss"
-    assert is_sound or not is_finite(plain)
+    numpy_args = [x.array if isinstance(x, Lazy) and x.array is not None else x for x in args]
+    assert name not in PRECONDITIONS or PRECONDITIONS[name](*numpy_args)
+    # JAX compiles its loss, and returns NaN for a label outside the classes.
+    is_sound = is_finite(adapter.to_numpy(result)) or name == "Classifier.loss"
+    assert is_sound or not is_finite(numpy_args)
     return "worked"

@@ -1,4 +1,4 @@
-"""What classification is counted, trained and drawn with, against NumPy in float64."""
+"""Tests of classification, its metrics, training and plots, against NumPy in float64."""
 
 import multiprocessing
 import os
@@ -23,20 +23,22 @@ X = RNG.normal(size=(60, 4)).astype("float32")
 Y = (X[:, :3] + 0.5 * RNG.normal(size=(60, 3))).argmax(axis=1).astype("int32")
 START = {"weight": RNG.normal(size=(4, 3)).astype("float32"), "bias": np.zeros(3, "float32")}
 PROBE = np.concatenate([np.eye(4, dtype="float32"), np.zeros((1, 4), "float32")])
-Way = list[tuple[float, float]]
+History = list[tuple[float, float]]
 
 
 def loss_and_slope(w: Any, b: Any, X: Any, Y: Any) -> tuple[Any, Any, Any]:
-    """Of softmax regression: the losses, whether each is right, and the losses' slopes by the logits."""
+    """Return softmax regression's losses, whether predictions are right, and gradients by the logits."""
     logits = X.astype("float64") @ w + b
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     rows = np.arange(len(Y))
     return -np.log(shares[rows, Y]), logits.argmax(axis=1) == Y, shares - np.eye(3)[Y]
 
 
-def descend(w: Any, b: Any, lr: float, batch_size: int, epochs: int = 1) -> tuple[Any, Any, Way]:
-    """The weights in the end; for each epoch the mean of the losses before the steps, and of the hits."""
-    way = []
+def descend(
+    w: Any, b: Any, lr: float, batch_size: int, epochs: int = 1
+) -> tuple[Any, Any, History]:
+    """Return the final weights, and for each epoch the mean loss before the steps and the share of hits."""
+    history = []
     for _ in range(epochs):
         losses, hits = [], []
         for start in range(0, len(X), batch_size):
@@ -45,8 +47,8 @@ def descend(w: Any, b: Any, lr: float, batch_size: int, epochs: int = 1) -> tupl
             w, b = w - lr * X[rows].T @ slope / len(slope), b - lr * slope.mean(axis=0)
             losses.extend(loss)
             hits.extend(hit)
-        way.append((np.mean(losses), np.mean(hits)))
-    return w, b, way
+        history.append((np.mean(losses), np.mean(hits)))
+    return w, b, history
 
 
 def batches(adapter: Adapter, batch_size: int = 16) -> Any:
@@ -55,18 +57,16 @@ def batches(adapter: Adapter, batch_size: int = 16) -> Any:
 
 
 def weights(adapter: Adapter, net: Any) -> tuple[Any, Any]:
-    """Of a linear layer, by what it answers."""
-    answers = adapter.plain(net(adapter.tensor(PROBE))).astype("float64")
+    """Return a linear layer's weights, from its outputs."""
+    answers = adapter.to_numpy(net(adapter.tensor(PROBE))).astype("float64")
     return answers[:4] - answers[4], answers[4]
 
 
-# Counted
+# Metrics
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (5, 3, 2, 4), (1, 2), (7, 2)])
-def test_hits_are_counted_where_the_greatest_entry_is_at_the_label(
-    adapter: Adapter, shape: tuple[int, ...]
-) -> None:
+def test_accuracy_counts_argmax_at_label(adapter: Adapter, shape: tuple[int, ...]) -> None:
     y_hat = RNG.normal(size=shape).astype("float32")
     right = y_hat.argmax(axis=1)
     y = np.where(RNG.random(right.shape) < 0.5, right, (right + 1) % shape[1])
@@ -76,32 +76,35 @@ def test_hits_are_counted_where_the_greatest_entry_is_at_the_label(
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 1)])
-def test_predictions_themselves_are_compared(adapter: Adapter, shape: tuple[int, ...]) -> None:
+def test_accuracy_compares_class_predictions(adapter: Adapter, shape: tuple[int, ...]) -> None:
     predictions = np.array([2, 0, 1, 1], "float32").reshape(shape)
     for labels in (np.array([2, 0, 1, 0], "int32"), np.array([[2], [0], [1], [0]], "int32")):
         assert adapter.d2l.accuracy(adapter.tensor(predictions), adapter.tensor(labels)) == 3
 
 
-def test_a_kernel_slides_over_a_matrix(adapter: Adapter) -> None:
+def test_corr2d_slides_kernel_over_matrix(adapter: Adapter) -> None:
     matrix = RNG.normal(size=(6, 8)).astype("float32")
     for size in ((1, 1), (2, 3), (6, 1), (6, 8)):
         kernel = RNG.normal(size=size).astype("float32")
         windows = np.lib.stride_tricks.sliding_window_view(matrix.astype("float64"), size)
         want = np.einsum("rchw,hw->rc", windows, kernel)
         assert_close(
-            adapter.plain(adapter.d2l.corr2d(adapter.tensor(matrix), adapter.tensor(kernel))), want
+            adapter.to_numpy(adapter.d2l.corr2d(adapter.tensor(matrix), adapter.tensor(kernel))),
+            want,
         )
 
 
-def test_time_is_measured_and_printed(adapter: Adapter, capsys: pytest.CaptureFixture[str]) -> None:
+def test_benchmark_prints_elapsed_time(
+    adapter: Adapter, capsys: pytest.CaptureFixture[str]
+) -> None:
     with adapter.d2l.Benchmark("a nap"):
         time.sleep(0.02)
-    said = re.fullmatch(r"a nap: (\d\.\d{4}) sec\n", capsys.readouterr().out)
-    assert said
-    assert 0.02 <= float(said[1]) < 9
+    output = re.fullmatch(r"a nap: (\d\.\d{4}) sec\n", capsys.readouterr().out)
+    assert output
+    assert 0.02 <= float(output[1]) < 9
 
 
-def test_no_more_processes_read_data_than_there_are_cores_and_none_without_the_notebooks_names(
+def test_dataloader_workers_depend_on_cores_and_start_method(
     adapter: Adapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def workers(cores: int | None, methods: list[str]) -> int:
@@ -116,22 +119,22 @@ def test_no_more_processes_read_data_than_there_are_cores_and_none_without_the_n
 # Pictures
 
 
-def test_pictures_are_loaded_for_training_and_for_the_test(
-    adapter: Adapter, own: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_fashion_mnist_has_train_and_test_batches(
+    adapter: Adapter, descent: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = make_fashion(adapter.d2l, tmp_path, monkeypatch)
     train, test = adapter.d2l.load_data_fashion_mnist(4)
     assert [len(train), len(test)] == [3, 2]
-    pictures, labels = (adapter.plain(part) for part in next(iter(test)))
+    pictures, labels = (adapter.to_numpy(part) for part in next(iter(test)))
     assert_close(pictures.reshape(4, 28, 28), stored["t10k"][:4] / 255)
     assert labels.shape == ((4, 1) if adapter.d2l.__name__.endswith("paddle") else (4,))
     assert labels.ravel().tolist() == [0, 1, 2, 3]
-    firsts = [adapter.plain(next(iter(train))[1]).ravel().tolist() for _ in range(20)]
-    assert len({*map(tuple, firsts)}) > 1  # shuffled
+    first_labels = [adapter.to_numpy(next(iter(train))[1]).ravel().tolist() for _ in range(20)]
+    assert len({*map(tuple, first_labels)}) > 1  # shuffled
     for resize, sides in ((14, (14, 14)), ((14, 21), (14, 21))):
         for loader in adapter.d2l.load_data_fashion_mnist(4, resize):
             pictures, _ = next(iter(loader))
-            assert np.squeeze(adapter.plain(pictures)).shape == (4, *sides)
+            assert np.squeeze(adapter.to_numpy(pictures)).shape == (4, *sides)
     assert adapter.d2l.get_fashion_mnist_labels(labels) == [
         "t-shirt",
         "trouser",
@@ -140,7 +143,7 @@ def test_pictures_are_loaded_for_training_and_for_the_test(
     ]
 
 
-def test_pictures_are_shown_with_their_label_and_the_prediction(adapter: Adapter) -> None:
+def test_predictions_are_shown_with_labels(adapter: Adapter) -> None:
     pictures = RNG.random((5, 1, 6, 7)).astype("float32")
     labels = np.array([9, 0, 1, 2, 3], "int32")
 
@@ -149,20 +152,20 @@ def test_pictures_are_shown_with_their_label_and_the_prediction(adapter: Adapter
         return adapter.tensor(np.eye(10, dtype="float32")[[9, 1, 1, 2, 3]])
 
     adapter.d2l.predict_ch3(net, [(adapter.tensor(pictures), adapter.tensor(labels))], 3)
-    shown = plt.gcf().axes
-    assert [axes.get_title() for axes in shown] == [
+    panels = plt.gcf().axes
+    assert [axes.get_title() for axes in panels] == [
         "ankle boot\nankle boot",
         "t-shirt\ntrouser",
         "trouser\ntrouser",
     ]
-    for axes, picture in zip(shown, pictures, strict=False):
+    for axes, picture in zip(panels, pictures, strict=False):
         np.testing.assert_allclose(axes.images[0].get_array(), picture[0])
 
 
-# Trained
+# Training
 
 
-def test_the_share_of_hits_is_that_of_all_examples(adapter: Adapter, own: Any) -> None:
+def test_evaluate_accuracy_averages_all_examples(adapter: Adapter, descent: Any) -> None:
     net = adapter.linear(4, START)
     _, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
     got = adapter.d2l.evaluate_accuracy(net, batches(adapter))
@@ -179,73 +182,75 @@ def test_the_share_of_hits_is_that_of_all_examples(adapter: Adapter, own: Any) -
         assert two == pytest.approx(hits.mean())
 
 
-def test_dropout_is_for_training_alone(adapter: Adapter, own: Any) -> None:
+def test_dropout_is_for_training_alone(adapter: Adapter, descent: Any) -> None:
     start = {"weight": 9 * np.eye(4, 3, dtype="float32"), "bias": np.zeros(3, "float32")}
-    net = own.dropped(adapter.linear(4, start), 0.9)
+    net = descent.add_dropout(adapter.linear(4, start), 0.9)
     rows = np.tile(np.eye(3, 4, dtype="float32"), (40, 1))
     exact = [(adapter.tensor(rows), adapter.labels(np.tile(np.arange(3, dtype="int32"), 40)))]
-    _, share = adapter.d2l.train_epoch_ch3(net, exact, own.losses, own.optimizer(net, 0.0))
+    _, share = adapter.d2l.train_epoch_ch3(net, exact, descent.losses, descent.optimizer(net, 0.0))
     assert share < 0.9
     assert adapter.d2l.evaluate_accuracy(net, exact) == 1
     if hasattr(adapter.d2l, "evaluate_accuracy_gpu"):
-        adapter.d2l.train_epoch_ch3(net, exact, own.losses, own.optimizer(net, 0.0))
+        adapter.d2l.train_epoch_ch3(net, exact, descent.losses, descent.optimizer(net, 0.0))
         assert adapter.d2l.evaluate_accuracy_gpu(net, exact) == 1
 
 
 @pytest.mark.parametrize("batch_size", [16, 60])
-def test_an_epoch_from_scratch_is_descent(adapter: Adapter, own: Any, batch_size: int) -> None:
-    w, b = (own.variable(START[name]) for name in ("weight", "bias"))
+def test_epoch_from_scratch_matches_gradient_descent(
+    adapter: Adapter, descent: Any, batch_size: int
+) -> None:
+    w, b = (descent.variable(START[name]) for name in ("weight", "bias"))
 
     def net(X: Any) -> Any:
         return adapter.d2l.linreg(X, w, b)
 
-    update = own.updater([w, b], 0.5)
-    after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, batch_size, 2)
-    for want in way:
-        got = adapter.d2l.train_epoch_ch3(net, batches(adapter, batch_size), own.losses, update)
+    update = descent.updater([w, b], 0.5)
+    final_w, final_b, history = descend(START["weight"], START["bias"], 0.5, batch_size, 2)
+    for want in history:
+        got = adapter.d2l.train_epoch_ch3(net, batches(adapter, batch_size), descent.losses, update)
         assert got == pytest.approx(want, rel=1e-4)
-    assert_close(adapter.plain(w), after_w, 1e-4)
-    assert_close(adapter.plain(b), after_b, 1e-4)
+    assert_close(adapter.to_numpy(w), final_w, 1e-4)
+    assert_close(adapter.to_numpy(b), final_b, 1e-4)
 
 
-def test_an_epoch_with_the_frameworks_optimizer_is_descent(adapter: Adapter, own: Any) -> None:
+def test_epoch_with_optimizer_matches_gradient_descent(adapter: Adapter, descent: Any) -> None:
     net = adapter.linear(4, START)
-    loss = own.Mean() if hasattr(own, "Mean") else own.losses
-    after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, 16, 2)
-    optimizer = own.optimizer(net, 0.5)
-    for want in way:
+    loss = descent.mean_loss() if hasattr(descent, "mean_loss") else descent.losses
+    final_w, final_b, history = descend(START["weight"], START["bias"], 0.5, 16, 2)
+    optimizer = descent.optimizer(net, 0.5)
+    for want in history:
         got = adapter.d2l.train_epoch_ch3(net, batches(adapter), loss, optimizer)
         assert got == pytest.approx(want, rel=1e-4)
-    for got, want in zip(weights(adapter, net), (after_w, after_b), strict=True):
+    for got, want in zip(weights(adapter, net), (final_w, final_b), strict=True):
         assert_close(got, want, 1e-4)
 
 
-def test_epochs_are_drawn(adapter: Adapter, own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_epochs_are_drawn(adapter: Adapter, descent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     boards = watch_boards(monkeypatch)
-    w, b = (own.variable(START[name]) for name in ("weight", "bias"))
+    w, b = (descent.variable(START[name]) for name in ("weight", "bias"))
 
     def net(X: Any) -> Any:
         return adapter.d2l.linreg(X, w, b)
 
-    update = own.updater([w, b], 0.5)
+    update = descent.updater([w, b], 0.5)
     assert (
-        adapter.d2l.train_ch3(net, batches(adapter), batches(adapter), own.losses, 3, update)
+        adapter.d2l.train_ch3(net, batches(adapter), batches(adapter), descent.losses, 3, update)
         is None
     )
-    after_w, after_b, way = descend(START["weight"], START["bias"], 0.5, 16, 3)
+    final_w, final_b, history = descend(START["weight"], START["bias"], 0.5, 16, 3)
     (board,) = boards
     assert board.X == [[1, 2, 3]] * 3
-    assert board.Y[:2] == [pytest.approx(each, rel=1e-4) for each in zip(*way, strict=True)]
-    _, hits, _ = loss_and_slope(after_w, after_b, X, Y)
+    assert board.Y[:2] == [pytest.approx(each, rel=1e-4) for each in zip(*history, strict=True)]
+    _, hits, _ = loss_and_slope(final_w, final_b, X, Y)
     assert board.Y[2][-1] == pytest.approx(hits.mean())
     legend = [text.get_text() for text in board.axes[0].get_legend().get_texts()]
     assert legend == ["train loss", "train acc", "test acc"]
 
 
 @pytest.mark.parametrize("batch_size", [5, 16])
-def test_a_network_is_trained_from_xaviers_weights(
+def test_network_trains_from_xavier_weights(
     adapter: Adapter,
-    own: Any,
+    descent: Any,
     batch_size: int,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -254,29 +259,29 @@ def test_a_network_is_trained_from_xaviers_weights(
     start = {"weight": 2 * START["weight"], "bias": START["bias"]}
     before: list[Any] = []
     train = batches(adapter, batch_size)
-    net = own.train_ch6(
+    net = descent.train_ch6(
         lambda: adapter.linear(4, start),
         lambda net: before.extend(weights(adapter, net)),
         *(train, batches(adapter), 2, 0.3),
     )
-    if adapter.d2l.__name__.endswith("tensorflow"):  # from those of the model that is made
+    if adapter.d2l.__name__.endswith("tensorflow"):  # it keeps the model's weights
         assert_close(before[0], start["weight"])
     else:
         assert 0.2 < np.abs(before[0]).max() <= np.sqrt(6 / (4 + 3))
-    *after, way = descend(*before, 0.3, batch_size, 2)
+    *after, history = descend(*before, 0.3, batch_size, 2)
     for got, want in zip(weights(adapter, net), after, strict=True):
         assert_close(got, want, 1e-4)
     _, hits, _ = loss_and_slope(*after, X, Y)
     (board,) = boards
     assert [curve[-1] for curve in board.X] == [2, 2, 2]
-    want = *way[-1], hits.mean()
+    want = *history[-1], hits.mean()
     assert [curve[-1] for curve in board.Y] == [pytest.approx(each, rel=1e-4) for each in want]
     assert board.X[2] == [1, 2]
-    if len(board.X[0]) > 2:  # Keras's own loop tells of epochs alone
+    if len(board.X[0]) > 2:  # Keras's loop reports only epochs
         every = len(train) // 5 or 1
         places = [n for n in range(1, len(train) + 1) if n % every == 0 or n == len(train)]
-        drawn = [epoch + n / len(train) for epoch in range(2) for n in places]
-        assert board.X[0] == board.X[1] == pytest.approx(drawn)
-    said = capsys.readouterr().out
-    assert "loss {:.3f}, train acc {:.3f}, test acc {:.3f}\n".format(*want) in said
-    assert re.search(r"^\d+\.\d examples/sec on ", said, re.MULTILINE)
+        expected = [epoch + n / len(train) for epoch in range(2) for n in places]
+        assert board.X[0] == board.X[1] == pytest.approx(expected)
+    output = capsys.readouterr().out
+    assert "loss {:.3f}, train acc {:.3f}, test acc {:.3f}\n".format(*want) in output
+    assert re.search(r"^\d+\.\d examples/sec on ", output, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What importing one face costs: its framework, and nothing to plot with."""
+"""Importing a package imports its framework, and nothing to plot with."""
 
 import json
 import subprocess
@@ -13,57 +13,56 @@ PLOT_MODULES = {"IPython", "PIL", "matplotlib", "matplotlib_inline"}
 
 
 def modules_after(*statements: str) -> list[set[str]]:
-    """The modules that a fresh interpreter has loaded after each of the statements."""
-    look = "print(json.dumps(list(sys.modules)))"
-    program = "\n".join(["import json, sys", *(f"{this}\n{look}" for this in statements)])
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    return [set(json.loads(line)) for line in done.stdout.splitlines()]
+    """Return the modules that a fresh interpreter has loaded after each of the statements."""
+    show = "print(json.dumps(list(sys.modules)))"
+    program = "\n".join(["import json, sys", *(f"{each}\n{show}" for each in statements)])
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    return [set(json.loads(line)) for line in process.stdout.splitlines()]
 
 
-def bare(adapter: str) -> str:
-    """Imports what the face is for, without the adapter."""
-    module = adapter.rpartition(".")[2]
-    lent = "from d2l_compat._mxnet_numpy import removed_names"
-    return f"{lent}\nwith removed_names():\n    import {module}"
+def import_framework(package: str) -> str:
+    """Return a statement that imports a package's framework without the package."""
+    framework = package.rpartition(".")[2]
+    names = "from d2l_compat._mxnet_numpy import removed_names"
+    return f"{names}\nwith removed_names():\n    import {framework}"
 
 
 @pytest.fixture(scope="module")
 def loaded(adapter: Adapter) -> dict[str, set[str]]:
-    """Asked of one process, one thing after another."""
+    """Return the modules loaded after each step of one process."""
     statements = {
-        "framework": bare(adapter.d2l.__name__),
-        "adapter": f"import {adapter.d2l.__name__} as d2l",
-        "its names": "names = dir(d2l), d2l.__all__",
+        "framework": import_framework(adapter.d2l.__name__),
+        "package": f"import {adapter.d2l.__name__} as d2l",
+        "names": "names = dir(d2l), d2l.__all__",
         "linreg": "hasattr(d2l, 'linreg')",
         "plots": "d2l.plt",
     }
     return dict(zip(statements, modules_after(*statements.values()), strict=True))
 
 
-def test_a_face_imports_its_framework_alone_and_matplotlib_when_first_used(
+def test_package_imports_only_its_framework(
     loaded: dict[str, set[str]], pytestconfig: pytest.Config
 ) -> None:
-    own = {
-        package.module
-        for package in PYTHON_FRAMEWORKS[pytestconfig.getoption("framework")].packages
+    modules = {
+        name: {package.module for package in framework.packages}
+        for name, framework in PYTHON_FRAMEWORKS.items()
     }
-    others = {
-        package.module for each in PYTHON_FRAMEWORKS.values() for package in each.packages
-    } - own
-    framework, imported = loaded["framework"], loaded["adapter"]
-    assert own <= imported
+    needed = modules[pytestconfig.getoption("framework")]
+    others = set().union(*modules.values()) - needed
+    framework, imported = loaded["framework"], loaded["package"]
+    assert needed <= imported
     # TensorFlow imports JAX where it is installed.
     assert imported & others == framework & others
-    # Keras and Paddle bring Pillow.
+    # Keras and Paddle import Pillow.
     assert imported & PLOT_MODULES == framework & PLOT_MODULES
     assert "matplotlib.pyplot" in loaded["plots"]
 
 
-@pytest.mark.usefixtures("own")
-def test_lazy_modules_load_on_first_use(adapter: Adapter, loaded: dict[str, set[str]]) -> None:
-    lazy_modules = {f"{adapter.d2l.__name__}.{module}" for module in adapter.d2l.LAZY_MODULES}
+@pytest.mark.usefixtures("descent")
+def test_modules_are_imported_on_first_use(adapter: Adapter, loaded: dict[str, set[str]]) -> None:
+    modules = {f"{adapter.d2l.__name__}.{module}" for module in adapter.d2l.LAZY_MODULES}
     assert "linreg" in dir(adapter.d2l)
     assert "linreg" in adapter.d2l.__all__
-    assert not loaded["its names"] & lazy_modules
-    assert loaded["linreg"] & lazy_modules == {f"{adapter.d2l.__name__}.linear"}
+    assert not loaded["names"] & modules
+    assert loaded["linreg"] & modules == {f"{adapter.d2l.__name__}.linear"}
     assert adapter.d2l.linreg is adapter.d2l.linreg

@@ -1,4 +1,4 @@
-"""The positional encoding of one adapter, held to the NumPy reference."""
+"""Tests of the positional encoding against the NumPy reference."""
 
 import numpy as np
 import pytest
@@ -11,16 +11,16 @@ from tests.shim.each.cases import assert_close
 
 
 @given(max_len=st.integers(1, 40), num_hiddens=st.integers(1, 33))
-def test_the_encoding_is_the_papers(adapter: Adapter, max_len: int, num_hiddens: int) -> None:
+def test_encoding_matches_paper(adapter: Adapter, max_len: int, num_hiddens: int) -> None:
     P = adapter.encoding(num_hiddens, 0.0, max_len).P
     assert_close(P, reference.positional_encoding(max_len, num_hiddens)[None])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_encoding_is_rounded_once_to_the_layers_dtype(adapter: Adapter, dtype: str) -> None:
+def test_encoding_is_rounded_once_to_layers_dtype(adapter: Adapter, dtype: str) -> None:
     P = adapter.encoding(7, 0.0, dtype=dtype).P
     assert P.dtype == dtype
-    # Half a unit in the last place just below 1, or what the angle's own rounding costs.
+    # Half a unit in the last place just below 1, or the angle's rounding error.
     tolerance = max(np.finfo(dtype).eps / 4, 1e-12)
     assert_close(P, reference.positional_encoding(1000, 7)[None], tolerance)
 
@@ -31,7 +31,7 @@ def test_the_encoding_is_rounded_once_to_the_layers_dtype(adapter: Adapter, dtyp
     steps=st.integers(0, 4),
     batch=st.integers(0, 2),
 )
-def test_offset_adds_the_encoding_of_later_positions(
+def test_offset_adds_encoding_of_later_positions(
     adapter: Adapter, num_hiddens: int, offset: int, steps: int, batch: int
 ) -> None:
     layer = adapter.encoding(num_hiddens, 0.0, max_len=9)
@@ -40,7 +40,7 @@ def test_offset_adds_the_encoding_of_later_positions(
     assert_close(layer(X, offset=offset), X + P)
 
 
-def test_decoding_token_by_token_adds_what_the_whole_sequence_gets(adapter: Adapter) -> None:
+def test_offsets_match_whole_sequence(adapter: Adapter) -> None:
     layer = adapter.encoding(6, 0.0, max_len=5)
     X = np.random.default_rng(0).normal(size=(2, 5, 6))
     tokens = [layer(X[:, i : i + 1], offset=i) for i in range(5)]
@@ -48,17 +48,16 @@ def test_decoding_token_by_token_adds_what_the_whole_sequence_gets(adapter: Adap
 
 
 def test_positions_are_neither_trained_nor_saved(adapter: Adapter) -> None:
-    """So weights load into a model that has another max_len."""
     for layer in (adapter.encoding(8, 0.0), adapter.rotary(8)):
-        assert adapter.lesson_kept(layer.layer) == []
+        assert adapter.lesson_state_names(layer.layer) == []
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_sum_has_the_inputs_dtype(adapter: Adapter, dtype: str) -> None:
+def test_sum_has_inputs_dtype(adapter: Adapter, dtype: str) -> None:
     assert adapter.encoding(6, 0.0, dtype=dtype)(np.zeros((1, 2, 6), dtype)).dtype == dtype
 
 
-def test_dropout_applies_to_the_sum_in_training_alone(adapter: Adapter) -> None:
+def test_dropout_applies_to_sum_in_training_only(adapter: Adapter) -> None:
     layer, X = adapter.encoding(32, 0.25, dtype="float32"), np.full((4, 50, 32), 2.0, "float32")
     total = layer(X)
     used = layer(X, training=True)

@@ -1,7 +1,4 @@
-"""The names that a face gives to its readers: those pinned in its exports.txt, and no others.
-
-A change that adds or loses a name shows it there, one a line.
-"""
+"""Tests of a package's public names, which are those listed in its exports.txt, one a line."""
 
 from inspect import Parameter, Signature, isclass, signature
 from pathlib import Path
@@ -19,35 +16,30 @@ def pinned(pytestconfig: pytest.Config) -> list[str]:
     return folder.joinpath("exports.txt").read_text().split()
 
 
-def test_the_face_has_the_names_that_are_pinned_each_once(
-    adapter: Adapter, pinned: list[str]
-) -> None:
+def test_exports_match_exports_txt(adapter: Adapter, pinned: list[str]) -> None:
     assert sorted(adapter.d2l.__all__) == pinned
 
 
-def test_a_star_imports_these_names_alone(adapter: Adapter, pinned: list[str]) -> None:
+def test_star_import_gives_only_exports(adapter: Adapter, pinned: list[str]) -> None:
     names: dict[str, object] = {}
     exec(f"from {adapter.d2l.__name__} import *", names)
     assert sorted(names.keys() - {"__builtins__"}) == pinned
     assert {*pinned} <= {*dir(adapter.d2l)}
 
 
-def test_no_name_is_private_or_a_module(adapter: Adapter, pinned: list[str]) -> None:
+def test_exports_are_not_private_or_modules(adapter: Adapter, pinned: list[str]) -> None:
     assert not [name for name in pinned if name.startswith("_")]
     assert not [name for name in pinned if isinstance(getattr(adapter.d2l, name), ModuleType)]
 
 
-def test_a_name_that_is_missing_is_told_with_the_nearest(adapter: Adapter) -> None:
-    with pytest.raises(
-        AttributeError, match=r"MultiHeadAtention: d2l_compat\.\w+ has no such name"
-    ):
-        _ = adapter.d2l.MultiHeadAtention
+def test_missing_name_error_suggests_nearest(adapter: Adapter) -> None:
+    adapter.assert_missing("MultiHeadAtention")
     with pytest.raises(AttributeError, match="the nearest names are MultiHeadAttention"):
         _ = adapter.d2l.MultiHeadAtention
     assert not hasattr(adapter.d2l, "__wrapped__")
 
 
-# As D2L 1.0 declares them.
+# D2L 1.0's signatures.
 SIGNATURES = {
     "AdditiveAttention": "num_hiddens, dropout",
     "BERTEncoder": "vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000",
@@ -61,7 +53,7 @@ SIGNATURES = {
     ),
     "TransformerEncoderBlock": "num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias=False",
 }
-# What D2L's code for one framework calls otherwise.
+# Parameters that D2L names differently in one framework.
 IN_ONE_FRAMEWORK = {
     ("tensorflow", "EncoderBlock"): {"use_bias": "bias"},
     ("tensorflow", "TransformerEncoder"): {"use_bias": "bias"},
@@ -73,7 +65,7 @@ IN_ONE_FRAMEWORK = {
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_jupyter_shows_the_arguments_of_a_layer(adapter: Adapter, name: str) -> None:
+def test_jupyter_shows_layer_arguments(adapter: Adapter, name: str) -> None:
     if name not in adapter.d2l.__all__:
         pytest.skip(f"{adapter.d2l.__name__} has no {name}")
     layer = getattr(adapter.d2l, name)
@@ -87,17 +79,17 @@ def test_jupyter_shows_the_arguments_of_a_layer(adapter: Adapter, name: str) -> 
     for old, new in IN_ONE_FRAMEWORK.get((framework, name), {}).items():
         expected = expected.replace(old, new)
     assert str(Signature(parameters)) == f"({expected})"
-    shown = Inspector(theme_name="nocolor").info(layer, oname=name)["init_definition"]
-    assert shown.startswith(f"{name}(")
-    assert all(parameter.name in shown for parameter in parameters)
+    definition = Inspector(theme_name="nocolor").info(layer, oname=name)["init_definition"]
+    assert definition.startswith(f"{name}(")
+    assert all(parameter.name in definition for parameter in parameters)
 
 
 def test_no_layer_hides_its_arguments(adapter: Adapter) -> None:
-    hiding = set()
+    variadic = set()
     for name in adapter.d2l.__all__:
-        found = getattr(adapter.d2l, name)
-        if isclass(found) and found.__module__.startswith("d2l_compat."):
-            kinds = {parameter.kind for parameter in signature(found).parameters.values()}
+        member = getattr(adapter.d2l, name)
+        if isclass(member) and member.__module__.startswith("d2l_compat."):
+            kinds = {parameter.kind for parameter in signature(member).parameters.values()}
             if Parameter.VAR_POSITIONAL in kinds:
-                hiding.add(name)
-    assert hiding <= {"Encoder", "Decoder", "AttentionDecoder"}  # base classes, which have none
+                variadic.add(name)
+    assert variadic <= {"Encoder", "Decoder", "AttentionDecoder"}  # abstract classes

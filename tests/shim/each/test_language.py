@@ -1,4 +1,4 @@
-"""The names of D2L's chapters on natural language, against NumPy in float64 and texts of a few words."""
+"""Tests of D2L's chapters on natural language, against NumPy in float64 and short texts."""
 
 import random
 from collections import Counter
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.shim.each import stand_ins
+from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import assert_close
 from tests.shim.each.test_transformer import block, linear, norm
@@ -22,34 +22,25 @@ LENS = np.array([3, 5], "int32")
 POSITIONS = np.array([[1, 2, 0], [4, 0, 3]], "int32")
 BATCH = [TOKENS, SEGMENTS, LENS, POSITIONS]
 X = np.random.default_rng(8).normal(size=(2, 5, 8)).astype("float32")
-SHORT = (
-    7,
-    8,
-    16,
-    2,
-    2,
-    0.0,
-    6,
-)  # tokens, hiddens, those of the network, heads, blocks, dropout, positions
+# Tokens, hiddens, hiddens of the network, heads, blocks, dropout, positions.
+SHORT = 7, 8, 16, 2, 2, 0.0, 6
 LONG = 7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8
 
 
 @pytest.fixture(scope="module")
-def reader(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
-    """How the framework's readers use them."""
+def language(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
+    """Return models of natural language as a reader writes them; without such chapters, names are errors."""
     framework = pytestconfig.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.language") is None:
-        for name in ("BERTModel", "TokenEmbedding", "load_data_imdb"):
-            with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
-                getattr(adapter.d2l, name)
+        adapter.assert_missing("BERTModel", "TokenEmbedding", "load_data_imdb")
         pytest.skip("D2L has no such chapter in this framework")
     return import_module(f"tests.shim.each.{framework}.language")
 
 
 @pytest.fixture
-def texts(adapter: Adapter, reader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def texts(adapter: Adapter, language: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    stand_ins.language(monkeypatch, adapter.d2l, tmp_path)
+    fake_data.language(monkeypatch, adapter.d2l, tmp_path)
 
 
 def words(vocab: Any, row: Any) -> str:
@@ -57,14 +48,14 @@ def words(vocab: Any, row: Any) -> str:
 
 
 def rows(adapter: Adapter, batches: Any) -> list[list[Any]]:
-    """The arrays of each batch."""
-    return [adapter.plain([*batch]) for batch in batches]
+    """Return the arrays of each batch."""
+    return [adapter.to_numpy([*batch]) for batch in batches]
 
 
 # Words
 
 
-def test_words_have_the_vectors_of_the_file(adapter: Adapter, texts: None) -> None:
+def test_token_embedding_reads_vectors(adapter: Adapter, texts: None) -> None:
     for name in ("glove.6b.50d", "wiki.en"):
         embedding = adapter.d2l.TokenEmbedding(name)
         assert len(embedding) == 5
@@ -72,17 +63,17 @@ def test_words_have_the_vectors_of_the_file(adapter: Adapter, texts: None) -> No
         assert embedding.token_to_idx["w3"] == 4
         assert embedding.unknown_idx == 0
         table = np.array([[0, 0, 0], *([i, -i, 0.5] for i in range(4))])
-        np.testing.assert_array_equal(adapter.plain(embedding.idx_to_vec), table)
-        found = adapter.plain(embedding[["w2", "nobody", "w0"]])
-        assert found.dtype == np.float32
-        np.testing.assert_array_equal(found, table[[3, 0, 1]])
-        assert adapter.plain(embedding[["w1"]]).shape == (1, 3)
+        np.testing.assert_array_equal(adapter.to_numpy(embedding.idx_to_vec), table)
+        vectors = adapter.to_numpy(embedding[["w2", "nobody", "w0"]])
+        assert vectors.dtype == np.float32
+        np.testing.assert_array_equal(vectors, table[[3, 0, 1]])
+        assert adapter.to_numpy(embedding[["w1"]]).shape == (1, 3)
 
 
-def test_skip_grams_come_in_batches(adapter: Adapter, texts: None) -> None:
+def test_ptb_batches_are_skip_grams(adapter: Adapter, texts: None) -> None:
     random.seed(0)
     batches, vocab = adapter.d2l.load_data_ptb(16, 2, 3)
-    found, sizes = [], set()
+    seen_centers, sizes = [], set()
     for centers, numbers, masks, labels in rows(adapter, batches):
         assert centers.shape == (len(numbers), 1)
         assert numbers.shape == masks.shape == labels.shape
@@ -94,26 +85,24 @@ def test_skip_grams_come_in_batches(adapter: Adapter, texts: None) -> None:
             assert (number[there:] == 0).all()
             near = [int(word[1:]) for word in vocab.to_tokens([*number[:context]])]
             middle = int(vocab.to_tokens(int(center))[1:])
-            assert near == sorted(
-                near
-            )  # as in the sentence, in which numbers rise by ones up to 40 or so
+            # In a sentence numbers rise by ones.
+            assert near == sorted(near)
             assert {each // 40 for each in near} == {middle // 40}
             assert middle not in near
             assert not {*number[:context]} & {*number[context:there]}
-            found.append(int(center))
+            seen_centers.append(int(center))
             sizes.add(context)
     assert sizes == {1, 2, 3, 4}
-    assert len(batches) == -(-len(found) // 16)
-    assert len({*found}) > 50
+    assert len(batches) == -(-len(seen_centers) // 16)
+    assert len({*seen_centers}) > 50
     others = [int(center) for batch in rows(adapter, batches) for center in batch[0][:, 0]]
-    assert others != found  # shuffled
-    assert sorted(others) == sorted(found)
+    assert others != seen_centers  # shuffled
+    assert sorted(others) == sorted(seen_centers)
 
 
-def test_a_batch_of_skip_grams_is_filled_up(adapter: Adapter, reader: Any) -> None:
-    """D2L's own example."""
+def test_batchify_pads_skip_grams(adapter: Adapter, language: Any) -> None:
     batch = adapter.d2l.batchify(((1, [2, 2], [3, 3, 3, 3]), (1, [2, 2, 2], [3, 3])))
-    assert [each.tolist() for each in adapter.plain([*batch])] == [
+    assert [each.tolist() for each in adapter.to_numpy([*batch])] == [
         [[1], [1]],
         [[2, 2, 3, 3, 3, 3], [2, 2, 2, 3, 3, 0]],
         [[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0]],
@@ -124,12 +113,12 @@ def test_a_batch_of_skip_grams_is_filled_up(adapter: Adapter, reader: Any) -> No
 # Sentences
 
 
-def test_reviews_come_in_batches(adapter: Adapter, texts: None) -> None:
+def test_imdb_batches_are_reviews(adapter: Adapter, texts: None) -> None:
     train, test, vocab = adapter.d2l.load_data_imdb(4, 6)
     assert vocab.idx_to_token == ["<unk>", *(f"w{i}" for i in range(2, 10))]  # 5 times and more
-    found = rows(adapter, test)
-    assert [X.shape for X, _ in found] == [(4, 6), (4, 6), (2, 6)]
-    X, y = (np.concatenate(column) for column in zip(*found, strict=True))
+    test_batches = rows(adapter, test)
+    assert [X.shape for X, _ in test_batches] == [(4, 6), (4, 6), (2, 6)]
+    X, y = (np.concatenate(column) for column in zip(*test_batches, strict=True))
     assert y.tolist() == [1] * 5 + [0] * 5
     assert words(vocab, X[3]) == "w3 w4 w5 w6 w7 w8"
     assert words(vocab, X[9]) == "w5 w6 w7 w8 w9 <unk>"
@@ -139,7 +128,7 @@ def test_reviews_come_in_batches(adapter: Adapter, texts: None) -> None:
     assert signature(adapter.d2l.load_data_imdb).parameters["num_steps"].default == 500
 
 
-def test_pairs_come_in_batches(
+def test_snli_batches_are_pairs(
     adapter: Adapter, texts: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     train, test, vocab = adapter.d2l.load_data_snli(4, 3)
@@ -150,50 +139,50 @@ def test_pairs_come_in_batches(
         assert premises.shape == hypotheses.shape == (len(labels), 3)
         for *pair, label in zip(premises, hypotheses, labels, strict=True):
             pairs.append((*(words(vocab, row) for row in pair), int(label)))
-    told = [i for i in range(24) if i % 4 < 3]
-    counts = Counter(f"w{n % 10}" for i in told for n in (i, i + 1, i + 2))
+    expected = [i for i in range(24) if i % 4 < 3]
+    counts = Counter(f"w{n % 10}" for i in expected for n in (i, i + 1, i + 2))
     assert {*vocab.idx_to_token[2:]} == {word for word, count in counts.items() if count >= 5}
 
     def known(*numbers: int) -> str:
-        said = [f"w{n % 10}" if counts[f"w{n % 10}"] >= 5 else "<unk>" for n in numbers]
-        return " ".join(said + ["<pad>"] * (3 - len(said)))
+        tokens = [f"w{n % 10}" if counts[f"w{n % 10}"] >= 5 else "<unk>" for n in numbers]
+        return " ".join(tokens + ["<pad>"] * (3 - len(tokens)))
 
-    assert pairs == [(known(i, i + 1), known(i + 2), i % 4) for i in told]
+    assert pairs == [(known(i, i + 1), known(i + 2), i % 4) for i in expected]
     firsts = {tuple(labels.tolist()) for _ in range(9) for _, labels in rows(adapter, train)[:1]}
     assert len(firsts) > 1  # shuffled
 
 
-def test_a_data_set_of_pairs_may_have_a_vocabulary(adapter: Adapter, reader: Any) -> None:
+def test_snli_dataset_takes_vocabulary(adapter: Adapter, language: Any) -> None:
     vocab = adapter.d2l.Vocab(["a", "b"], reserved_tokens=["<pad>"])
     dataset = adapter.d2l.SNLIDataset((["a b a", "b"], ["x", ""], [2, 0]), 2, vocab)
     (premise, hypothesis), label = dataset[0]
-    assert words(vocab, adapter.plain(premise)) == "a b"
-    assert words(vocab, adapter.plain(hypothesis)) == "<unk> <pad>"
+    assert words(vocab, adapter.to_numpy(premise)) == "a b"
+    assert words(vocab, adapter.to_numpy(hypothesis)) == "<unk> <pad>"
     assert int(label) == 2
     assert dataset.vocab is vocab
     assert (len(dataset), dataset.num_steps) == (2, 2)
-    assert adapter.plain(dataset.labels).tolist() == [2, 0]
-    assert words(vocab, adapter.plain(dataset.premises)[1]) == "b <pad>"
-    assert words(vocab, adapter.plain(dataset.hypotheses)[1]) == "<pad> <pad>"
+    assert adapter.to_numpy(dataset.labels).tolist() == [2, 0]
+    assert words(vocab, adapter.to_numpy(dataset.premises)[1]) == "b <pad>"
+    assert words(vocab, adapter.to_numpy(dataset.hypotheses)[1]) == "<pad> <pad>"
 
 
 @pytest.mark.parametrize("kind", ["a layer", "a function"])
-def test_a_network_says_what_is_likeliest(adapter: Adapter, reader: Any, kind: str) -> None:
+def test_predictions_are_likeliest_classes(adapter: Adapter, language: Any, kind: str) -> None:
     vocab = adapter.d2l.Vocab([*"abc"])
     table = np.zeros((4, 3), "float32")
     table[vocab[[*"abc"]]] = np.eye(3)
-    told = {"positive": "c b c", "negative": "a b a"}
-    net = reader.classifier(table, np.float32([[1, 0], [0, 0], [0, 1]]))
+    expected = {"positive": "c b c", "negative": "a b a"}
+    net = language.classifier(table, np.float32([[1, 0], [0, 0], [0, 1]]))
     ask = net if kind == "a layer" else lambda X: net(X)
     if kind == "a function" and hasattr(net, "eval"):
         net.eval()
     if kind == "a function" and hasattr(net, "to"):
-        net.to(adapter.d2l.try_gpu())  # as D2L, which cannot see where the function's numbers are
-    for name, sentence in told.items():
+        net.to(adapter.d2l.try_gpu())  # as in D2L, since a function's device is unknown
+    for name, sentence in expected.items():
         for _ in range(5):  # nothing is dropped
             assert adapter.d2l.predict_sentiment(ask, vocab, sentence) == name
     assert getattr(net, "training", True) == (kind == "a layer" or not hasattr(net, "eval"))
-    net = reader.classifier(table, np.eye(3, dtype="float32"))
+    net = language.classifier(table, np.eye(3, dtype="float32"))
     if hasattr(net, "eval"):
         net.eval()
     pairs = {"entailment": ("aab", "a"), "contradiction": ("b", "ab"), "neutral": ("c", "c")}
@@ -204,14 +193,22 @@ def test_a_network_says_what_is_likeliest(adapter: Adapter, reader: Any, kind: s
 # BERT
 
 
-def test_pairs_of_sentences_come_in_batches(adapter: Adapter, texts: None) -> None:
+def test_wiki_batches_are_sentence_pairs(adapter: Adapter, texts: None) -> None:
     random.seed(1)
     batches, vocab = adapter.d2l.load_data_wiki(8, 9)
-    found = rows(adapter, batches)
-    assert [len(batch[0]) for batch in found] == [8] * 5
-    assert [x.shape for x in found[0]] == [(8, 9), (8, 9), (8,), (8, 1), (8, 1), (8, 1), (8,)]
+    batch_arrays = rows(adapter, batches)
+    assert [len(batch[0]) for batch in batch_arrays] == [8] * 5
+    assert [x.shape for x in batch_arrays[0]] == [
+        (8, 9),
+        (8, 9),
+        (8,),
+        (8, 1),
+        (8, 1),
+        (8, 1),
+        (8,),
+    ]
     assert {"<pad>", "<mask>", "<cls>", "<sep>", "<unk>"} < {*vocab.idx_to_token}
-    columns = [np.concatenate(column) for column in zip(*found, strict=True)]
+    columns = [np.concatenate(column) for column in zip(*batch_arrays, strict=True)]
     tokens, segments, lens, positions, weights, labels, follow = columns
     assert weights.dtype == np.float32
     assert (weights == 1).all()
@@ -219,15 +216,17 @@ def test_pairs_of_sentences_come_in_batches(adapter: Adapter, texts: None) -> No
     whole = tokens.copy()
     np.put_along_axis(whole, positions, labels, 1)
     for row, segment, count in zip(whole, segments, lens, strict=True):
-        said = words(vocab, row[: int(count)]).split()
-        assert (said[0], said[-1], said.count("<sep>")) == ("<cls>", "<sep>", 2)
-        first = said.index("<sep>") + 1
-        assert segment.tolist() == [0] * first + [1] * (len(said) - first) + [0] * (9 - len(said))
-        assert {*vocab.to_tokens([*row[len(said) :]])} <= {"<pad>"}
+        tokens = words(vocab, row[: int(count)]).split()
+        assert (tokens[0], tokens[-1], tokens.count("<sep>")) == ("<cls>", "<sep>", 2)
+        first = tokens.index("<sep>") + 1
+        assert segment.tolist() == [0] * first + [1] * (len(tokens) - first) + [0] * (
+            9 - len(tokens)
+        )
+        assert {*vocab.to_tokens([*row[len(tokens) :]])} <= {"<pad>"}
     assert vocab["<mask>"] in np.take_along_axis(tokens, positions, 1)
 
 
-def test_the_data_set_and_its_parts_have_d2ls_names(adapter: Adapter, texts: None) -> None:
+def test_wiki_dataset_has_d2ls_attributes(adapter: Adapter, texts: None) -> None:
     random.seed(2)
     folder = adapter.d2l.download_extract("wikitext-2", "wikitext-2")
     dataset = adapter.d2l._WikiTextDataset(adapter.d2l._read_wiki(folder), 9)
@@ -235,16 +234,18 @@ def test_the_data_set_and_its_parts_have_d2ls_names(adapter: Adapter, texts: Non
     names = "all_token_ids", "all_segments", "valid_lens", "all_pred_positions"
     names += "all_mlm_weights", "all_mlm_labels", "nsp_labels"
     for name, each in zip(names, dataset[3], strict=True):
-        np.testing.assert_array_equal(adapter.plain(getattr(dataset, name))[3], adapter.plain(each))
+        np.testing.assert_array_equal(
+            adapter.to_numpy(getattr(dataset, name))[3], adapter.to_numpy(each)
+        )
 
 
 def positions_of(adapter: Adapter, encoder: Any) -> Any:
     positions = encoder.part("pos_embedding")
-    return adapter.plain(positions.data() if callable(positions.data) else positions)
+    return adapter.to_numpy(positions.data() if callable(positions.data) else positions)
 
 
 def encoded(adapter: Adapter, layer: Any, table: Any, lens: Any, path: str = "") -> Any:
-    """What BERT's encoder makes of TOKENS, by the reference."""
+    """Return the reference's output of BERT's encoder for TOKENS."""
     x = layer.parameters(f"{path}token_embedding")["table"][TOKENS].astype("float64")
     x = x + layer.parameters(f"{path}segment_embedding")["table"][SEGMENTS] + table[:, :5]
     for number in range(2):
@@ -253,9 +254,9 @@ def encoded(adapter: Adapter, layer: Any, table: Any, lens: Any, path: str = "")
 
 
 @pytest.mark.parametrize("form", ["D2L 1.0", "D2L 0.17", "D2L 0.17, named"])
-def test_the_encoder_adds_sentences_and_positions(adapter: Adapter, reader: Any, form: str) -> None:
+def test_bert_encoder_matches_reference(adapter: Adapter, language: Any, form: str) -> None:
     old, names = LONG, ("norm_shape", "ffn_num_input", "key_size", "query_size", "value_size")
-    if adapter.d2l.__name__.endswith("mxnet"):  # where it had other words alone
+    if adapter.d2l.__name__.endswith("mxnet"):  # 0.17's signature is the short one there
         old, names = SHORT, ()
     args: tuple[Any, ...] = {"D2L 1.0": SHORT, "D2L 0.17": old}.get(form, SHORT[:2])
     kwargs: dict[str, Any] = {}
@@ -279,11 +280,11 @@ def test_the_encoder_adds_sentences_and_positions(adapter: Adapter, reader: Any,
     assert all("bias" in layer.parameters(f"blks.1.attention.W_{role}") for role in "qkvo")
 
 
-def test_the_tasks_equal_the_reference(adapter: Adapter, reader: Any) -> None:
+def test_bert_tasks_match_reference(adapter: Adapter, language: Any) -> None:
     for sizes in ((7, 6), (7, 6, 8))[: 1 if adapter.d2l.__name__.endswith("mxnet") else 2]:
         layer = adapter.build("MaskLM", *sizes)
         layer.randomize(X, POSITIONS)
-        first, normal, last = (name.removeprefix("mlm.") for name in reader.MASKED)
+        first, normal, last = (name.removeprefix("mlm.") for name in language.MASKED)
         at = np.take_along_axis(X, POSITIONS[..., None], 1)
         hidden = norm(adapter, layer, normal)(np.maximum(linear(layer, first)(at), 0))
         assert_close(layer(X, POSITIONS), linear(layer, last)(hidden), 1e-4)
@@ -293,30 +294,28 @@ def test_the_tasks_equal_the_reference(adapter: Adapter, reader: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def bert(adapter: Adapter, reader: Any) -> Any:
+def bert(adapter: Adapter, language: Any) -> Any:
     layer = adapter.build("BERTModel", *SHORT)
     layer.randomize(*BATCH)
     return layer
 
 
-def test_the_model_tells_what_is_masked_and_what_follows(
-    adapter: Adapter, reader: Any, bert: Any
-) -> None:
+def test_bert_model_matches_reference(adapter: Adapter, language: Any, bert: Any) -> None:
     table = positions_of(adapter, adapter.layer(bert.part("encoder")))
     want = encoded(adapter, bert, table, LENS, "encoder.")
     got, tokens_hat, next_hat = bert(*BATCH)
     assert_close(got, want, 1e-3)
-    first, normal, last = reader.MASKED
+    first, normal, last = language.MASKED
     at = np.take_along_axis(want, POSITIONS[..., None], 1)
     hidden = norm(adapter, bert, normal)(np.maximum(linear(bert, first)(at), 0))
     assert_close(tokens_hat, linear(bert, last)(hidden), 1e-3)
-    pooled = np.tanh(linear(bert, reader.HIDDEN)(want[:, 0]))
-    assert_close(next_hat, linear(bert, reader.NEXT)(pooled), 1e-3)
+    pooled = np.tanh(linear(bert, language.HIDDEN)(want[:, 0]))
+    assert_close(next_hat, linear(bert, language.NEXT)(pooled), 1e-3)
     assert bert(*BATCH[:3])[1] is None
     assert_close(bert(TOKENS, SEGMENTS)[0], encoded(adapter, bert, table, None, "encoder."), 1e-3)
 
 
-def test_the_long_form_makes_a_model_as_well(adapter: Adapter, reader: Any) -> None:
+def test_bert_model_takes_long_signature(adapter: Adapter, language: Any) -> None:
     if adapter.d2l.__name__.endswith("mxnet"):
         model = adapter.build("BERTModel", *SHORT[:4], num_layers=2, dropout=0.0)
         model.randomize(*BATCH)
@@ -326,15 +325,15 @@ def test_the_long_form_makes_a_model_as_well(adapter: Adapter, reader: Any) -> N
 
 
 @pytest.mark.parametrize("reduction", ["mean", "none"])
-def test_both_losses_are_means_and_have_gradients(
-    adapter: Adapter, reader: Any, bert: Any, reduction: str
+def test_bert_losses_and_gradients_match_reference(
+    adapter: Adapter, language: Any, bert: Any, reduction: str
 ) -> None:
     weights = np.float32([[1, 1, 0], [1, 0, 0]])
     if reduction == "mean" and not adapter.d2l.__name__.endswith("mxnet"):
-        weights[:] = 1  # such a loss is the same whatever is padding
+        weights[:] = 1  # a mean loss does not depend on padding
     labels, follow = np.array([[5, 0, 1], [6, 2, 3]], "int64"), np.array([1, 0], "int64")
     columns = [*BATCH, weights, labels, follow]
-    of_tokens, of_next, total, *gradients = reader.losses(
+    of_tokens, of_next, total, *gradients = language.losses(
         adapter.d2l, bert.layer, 7, columns, reduction
     )
     _, tokens_hat, next_hat = bert(*BATCH)
@@ -348,24 +347,22 @@ def test_both_losses_are_means_and_have_gradients(
     slope = gradients[2] / np.linalg.norm(gradients[2])
     ends = []
     for step in (0.003, -0.006, 0.003):  # there, back, and home again
-        reader.move_positions(bert.layer, np.float32(step) * slope)
+        language.move_positions(bert.layer, np.float32(step) * slope)
         ends.append(
-            float(np.ravel(reader.losses(adapter.d2l, bert.layer, 7, columns, reduction)[2])[0])
+            float(np.ravel(language.losses(adapter.d2l, bert.layer, 7, columns, reduction)[2])[0])
         )
     assert (ends[0] - ends[1]) / 0.006 == pytest.approx(np.linalg.norm(gradients[2]), rel=0.03)
 
 
 def entropy(logits: Any, labels: Any) -> tuple[Any, Any]:
-    """The cross-entropy of each row, and its slope."""
+    """Return the cross-entropy of each row, and its gradient."""
     shares = np.exp(logits.astype("float64"))
     shares /= shares.sum(axis=-1, keepdims=True)
     losses = -np.log(np.take_along_axis(shares, labels[..., None], -1))[..., 0]
     return losses, shares - np.eye(logits.shape[-1])[labels]
 
 
-def test_what_is_past_a_length_does_not_reach_the_first_token(
-    adapter: Adapter, reader: Any, bert: Any
-) -> None:
+def test_padding_does_not_affect_first_token(adapter: Adapter, language: Any, bert: Any) -> None:
     other = TOKENS.copy()
     other[0, 3:] = 6
     assert_close(bert(other, SEGMENTS, LENS)[2], bert(TOKENS, SEGMENTS, LENS)[2])

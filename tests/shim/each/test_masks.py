@@ -1,4 +1,4 @@
-"""A causal mask and a bias of the scores, beside lengths and each other, held to the NumPy reference."""
+"""Tests of a causal mask, a score bias and lengths, in any combination, against the NumPy reference."""
 
 from functools import partial
 from typing import Any
@@ -17,18 +17,18 @@ from tests.shim.each.cases import (
     assert_gradients,
     cases,
     every_kind_of_lengths,
-    for_lengths,
     heads,
     make_case,
     make_weights,
+    parametrize_lengths,
     reference_multi_head,
 )
 
 Masks = dict[str, Any]
 
 
-def a_bias(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
-    """Numbers, and minus infinity for one key in four."""
+def draw_bias(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
+    """Draw numbers, with minus infinity for one key in four."""
     rng = np.random.default_rng(seed)
     bias = rng.normal(size=shape)
     bias[rng.random(shape) < 0.25] = -np.inf
@@ -37,7 +37,7 @@ def a_bias(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
 
 @st.composite
 def masks(draw: st.DrawFn, case: Case, *shapes: tuple[int, ...]) -> Masks:
-    """Either, both or none; a bias has one of the ``shapes``, before (queries, keys)."""
+    """Draw a causal mask, a bias, both or none; a bias has one of the ``shapes``, before (queries, keys)."""
     num_queries, num_keys = case.scores_shape
     causal = num_queries <= num_keys and draw(st.booleans())
     shape = draw(st.none() | st.sampled_from(shapes))
@@ -46,38 +46,38 @@ def masks(draw: st.DrawFn, case: Case, *shapes: tuple[int, ...]) -> Masks:
     seed = draw(st.integers(0, 1000))
     return {
         "causal": causal,
-        "score_bias": a_bias((*shape, num_queries, num_keys), case.queries.dtype, seed),
+        "score_bias": draw_bias((*shape, num_queries, num_keys), case.queries.dtype, seed),
     }
 
 
 @given(data=st.data(), case=cases())
-def test_dot_product_attention_with_any_masks(
+def test_dot_product_attention_with_masks_matches_reference(
     adapter: Adapter, data: st.DataObject, case: Case
 ) -> None:
-    given = data.draw(masks(case, (), (len(case.queries),)))
+    mask_args = data.draw(masks(case, (), (len(case.queries),)))
     layer = adapter.dot_product(dropout=0.5)
-    output, weights = reference.dot_product_attention(*case.arrays, **given)
-    assert_close(layer(*case.arrays, **given), output)
+    output, weights = reference.dot_product_attention(*case.arrays, **mask_args)
+    assert_close(layer(*case.arrays, **mask_args), output)
     assert_close(layer.attention_weights, weights)
     assert (layer.attention_weights[weights == 0] == 0).all()
 
 
 @given(data=st.data(), case=cases(equal_sizes=False))
-def test_multi_head_attention_with_any_masks(
+def test_multi_head_attention_with_masks_matches_reference(
     adapter: Adapter, data: st.DataObject, case: Case
 ) -> None:
     num_heads, size = data.draw(heads(case))
     dtype, batch, num_hiddens = str(case.queries.dtype), len(case.queries), num_heads * size
     weights = make_weights(case.sizes, num_hiddens, dtype=dtype)
-    given = data.draw(masks(case, (), (num_heads,), (batch, num_heads)))
+    mask_args = data.draw(masks(case, (), (num_heads,), (batch, num_heads)))
     sizes = (*case.sizes, num_hiddens, num_heads, 0.5)
     layer = adapter.multi_head(*sizes, weights=weights, dtype=dtype)
-    output, shares = reference_multi_head(weights, num_heads, *case.arrays, **given)
-    assert_close(layer(*case.arrays, **given), output)
-    assert_close(layer.attention_weights, shares)
+    output, expected_weights = reference_multi_head(weights, num_heads, *case.arrays, **mask_args)
+    assert_close(layer(*case.arrays, **mask_args), output)
+    assert_close(layer.attention_weights, expected_weights)
 
 
-def test_the_last_query_sees_the_last_key(adapter: Adapter) -> None:
+def test_last_query_sees_last_key(adapter: Adapter) -> None:
     case = make_case(steps=(2, 4))
     layer = adapter.dot_product()
     layer(*case.arrays, causal=True)
@@ -88,14 +88,14 @@ def test_the_last_query_sees_the_last_key(adapter: Adapter) -> None:
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4)])
 @pytest.mark.parametrize("valid_lens", [None, np.array([4, 4])], ids=["no lengths", "lengths"])
 @pytest.mark.parametrize("causal", [False, True])
-def test_a_bias_of_minus_infinity_hides_keys_and_may_hide_all(
+def test_infinite_bias_hides_some_or_all_keys(
     adapter: Adapter, causal: bool, valid_lens: np.ndarray | None, shape: tuple[int, ...]
 ) -> None:
     case = make_case(valid_lens)
     bias = np.zeros(shape)
     bias[
         ..., 2, :
-    ] = -np.inf  # the last query sees nothing, though no other mask hides anything from it
+    ] = -np.inf  # the last query, from which no other mask hides anything, sees nothing
     bias[..., 1, 2] = -np.inf
     layer = adapter.dot_product()
     masks: Masks = {"causal": True} if causal else {}
@@ -107,9 +107,7 @@ def test_a_bias_of_minus_infinity_hides_keys_and_may_hide_all(
 
 
 @pytest.mark.parametrize("valid_lens", [None, np.array([4, 3])], ids=["no lengths", "lengths"])
-def test_a_bias_that_is_no_number_is_not_passed_over(
-    adapter: Adapter, valid_lens: np.ndarray | None
-) -> None:
+def test_nan_in_bias_is_not_hidden(adapter: Adapter, valid_lens: np.ndarray | None) -> None:
     case = make_case(valid_lens)
     bias = np.zeros((3, 4))
     bias[1, 2] = np.nan
@@ -121,7 +119,7 @@ def test_a_bias_that_is_no_number_is_not_passed_over(
 
 
 @pytest.mark.parametrize("with_bias", [False, True])
-def test_with_masks_weights_are_dropped_as_well(adapter: Adapter, with_bias: bool) -> None:
+def test_dropout_applies_with_masks(adapter: Adapter, with_bias: bool) -> None:
     case = make_case(batch=4, steps=(50, 50), sizes=(8, 8, 8), dtype="float32")
     masks: Masks = {"causal": True}
     if with_bias:
@@ -134,34 +132,35 @@ def test_with_masks_weights_are_dropped_as_well(adapter: Adapter, with_bias: boo
     assert (used[seen] == 0).mean() == pytest.approx(0.25, abs=0.03)
 
 
-KINDS: dict[str, Masks] = {
+MASK_ARGS: dict[str, Masks] = {
+    "none": {},
     "causal": {"causal": True},
-    "bias": {"score_bias": a_bias((3, 4), float, 1)},
-    "bias of each": {"score_bias": a_bias((2, 3, 4), float, 2)},
-    "both": {"causal": True, "score_bias": a_bias((3, 4), float, 3)},
+    "bias": {"score_bias": draw_bias((3, 4), float, 1)},
+    "bias of each": {"score_bias": draw_bias((2, 3, 4), float, 2)},
+    "both": {"causal": True, "score_bias": draw_bias((3, 4), float, 3)},
 }
-every_kind_of_mask = pytest.mark.parametrize("given", KINDS.values(), ids=KINDS)
+every_kind_of_mask = pytest.mark.parametrize("mask_args", MASK_ARGS.values(), ids=MASK_ARGS)
 
 
 @every_kind_of_lengths
 @every_kind_of_mask
-def test_gradients_with_masks_are_the_references(
-    adapter: Adapter, valid_lens: np.ndarray | None, given: Masks
+def test_dot_product_gradients_match_reference(
+    adapter: Adapter, valid_lens: np.ndarray | None, mask_args: Masks
 ) -> None:
     case = make_case(valid_lens, sizes=(3, 3, 5))
     direction = np.random.default_rng(1).normal(size=(2, 3, 5))
     layer = adapter.dot_product()
-    assert_gradients(layer, reference.dot_product_attention, case, direction, **given)
+    assert_gradients(layer, reference.dot_product_attention, case, direction, **mask_args)
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (2, 2, 3, 4)])
-def test_gradients_of_multi_head_attention_with_masks(
+def test_multi_head_gradients_with_masks_match_reference(
     adapter: Adapter, shape: tuple[int, ...]
 ) -> None:
     case = make_case(LENGTHS["per example"], sizes=(3, 3, 5))
     weights = make_weights(case.sizes, 4)
     layer = adapter.multi_head(*case.sizes, 4, 2, 0.0, weights=weights)
-    masks: Masks = {"causal": True, "score_bias": a_bias(shape, float, 4)}
+    masks: Masks = {"causal": True, "score_bias": draw_bias(shape, float, 4)}
     direction = np.random.default_rng(1).normal(size=(2, 3, 4))
     assert_gradients(layer, partial(reference_multi_head, weights, 2), case, direction, **masks)
 
@@ -173,18 +172,18 @@ LONG_LENGTHS = {
 
 
 @pytest.mark.usefixtures("short_is_long")
-@for_lengths(LONG_LENGTHS, "every key", "per example", in_=("jax", "paddle"))
+@parametrize_lengths(LONG_LENGTHS, "every key", "per example", slow=("jax", "paddle"))
 @pytest.mark.parametrize("with_bias", [False, True])
-def test_long_input_with_masks_and_its_gradients(
+def test_long_input_with_masks_matches_reference(
     adapter: Adapter, valid_lens: np.ndarray | None, with_bias: bool
 ) -> None:
     case = make_case(valid_lens, steps=(7, 8))
-    given: Masks = {"causal": True}
+    mask_args: Masks = {"causal": True}
     if with_bias:
-        given["score_bias"] = a_bias((7, 8), float, 5)
+        mask_args["score_bias"] = draw_bias((7, 8), float, 5)
     layer = adapter.dot_product()
-    output, weights = reference.dot_product_attention(*case.arrays, **given)
-    assert_close(layer(*case.arrays, **given), output)
+    output, weights = reference.dot_product_attention(*case.arrays, **mask_args)
+    assert_close(layer(*case.arrays, **mask_args), output)
     assert_close(layer.attention_weights, weights)
     direction = np.random.default_rng(1).normal(size=output.shape)
-    assert_gradients(layer, reference.dot_product_attention, case, direction, **given)
+    assert_gradients(layer, reference.dot_product_attention, case, direction, **mask_args)

@@ -1,4 +1,4 @@
-"""Linear regression from scratch and the optimization chapter, against NumPy in float64."""
+"""Tests of linear regression from scratch and the optimization chapter, against NumPy in float64."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from tests.shim.each import stand_ins
+from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
@@ -25,7 +25,7 @@ def half_squares(X: Any, y: Any, w: Any, b: Any) -> Any:
 
 
 def descend(lr: float, batch_size: int, num_epochs: int, w: Any, b: Any) -> list[float]:
-    """The mean loss after every 200 examples."""
+    """Return the mean loss after every 200 examples."""
     X64, y64 = X.astype("float64"), Y.astype("float64")
     losses, examples = [], 0
     for _ in range(num_epochs):
@@ -40,23 +40,25 @@ def descend(lr: float, batch_size: int, num_epochs: int, w: Any, b: Any) -> list
     return losses
 
 
-def test_the_model_and_its_loss_are_the_formulas(adapter: Adapter, own: Any) -> None:
+def test_linreg_and_squared_loss_match_formulas(adapter: Adapter, descent: Any) -> None:
     w, b = X[:5, :2], X[7, :2]
     outputs = adapter.d2l.linreg(*map(adapter.tensor, (X, w, b)))
-    assert_close(adapter.plain(outputs), X.astype("float64") @ w + b)
+    assert_close(adapter.to_numpy(outputs), X.astype("float64") @ w + b)
     flat = adapter.d2l.linreg(adapter.tensor(X), adapter.tensor(X[0]), 0.5)
-    assert_close(adapter.plain(flat), X.astype("float64") @ X[0] + 0.5)
+    assert_close(adapter.to_numpy(flat), X.astype("float64") @ X[0] + 0.5)
     predictions = X[:, :1]
-    losses = adapter.plain(adapter.d2l.squared_loss(adapter.tensor(predictions), adapter.tensor(Y)))
+    losses = adapter.to_numpy(
+        adapter.d2l.squared_loss(adapter.tensor(predictions), adapter.tensor(Y))
+    )
     assert_close(losses, (predictions - Y[:, None].astype("float64")) ** 2 / 2)
 
 
-def test_a_step_of_descent_follows_the_mean_of_the_gradients(adapter: Adapter, own: Any) -> None:
-    w, b = own.variable(X[0].reshape(5, 1)), own.variable(np.zeros(1, "float32"))
+def test_sgd_follows_mean_gradient(adapter: Adapter, descent: Any) -> None:
+    w, b = descent.variable(X[0].reshape(5, 1)), descent.variable(np.zeros(1, "float32"))
     features, labels = adapter.tensor(X), adapter.tensor(Y)
-    for step in range(2):  # no gradient is left for the next
-        before = [adapter.plain(x).astype("float64").copy() for x in (w, b)]
-        own.sgd(
+    for step in range(2):  # no gradient is left for the second step
+        before = [adapter.to_numpy(x).astype("float64").copy() for x in (w, b)]
+        descent.sgd(
             [w, b],
             lambda: adapter.d2l.reduce_sum(
                 adapter.d2l.squared_loss(adapter.d2l.linreg(features, w, b), labels)
@@ -65,16 +67,16 @@ def test_a_step_of_descent_follows_the_mean_of_the_gradients(adapter: Adapter, o
             len(X),
         )
         error = X @ before[0] + before[1] - Y[:, None]
-        assert_close(adapter.plain(w), before[0] - 0.1 * X.T @ error / len(X), 1e-4)
-        assert_close(adapter.plain(b), before[1] - 0.1 * error.mean(axis=0), 1e-4)
-        assert step == 1 or np.abs(adapter.plain(w) - before[0]).max() > 1e-3
+        assert_close(adapter.to_numpy(w), before[0] - 0.1 * X.T @ error / len(X), 1e-4)
+        assert_close(adapter.to_numpy(b), before[1] - 0.1 * error.mean(axis=0), 1e-4)
+        assert step == 1 or np.abs(adapter.to_numpy(w) - before[0]).max() > 1e-3
 
 
-def test_examples_are_drawn_as_the_model_says(adapter: Adapter, own: Any) -> None:
+def test_synthetic_data_follows_model(adapter: Adapter, descent: Any) -> None:
     w = np.array([2, -3.4], "float32")
     for weights in (w, w[:, None]):
         features, labels = adapter.d2l.synthetic_data(adapter.tensor(weights), 4.2, 4000)
-        features, labels = adapter.plain(features), adapter.plain(labels)
+        features, labels = adapter.to_numpy(features), adapter.to_numpy(labels)
         assert (features.shape, labels.shape) == ((4000, 2), (4000, 1))
         assert np.abs(features.mean(axis=0)).max() < 0.1
         assert np.abs(features.std(axis=0) - 1).max() < 0.1
@@ -83,15 +85,15 @@ def test_examples_are_drawn_as_the_model_says(adapter: Adapter, own: Any) -> Non
         assert abs(noise.mean()) < 0.001
 
 
-def test_batches_have_all_rows_shuffled_only_for_training(adapter: Adapter, own: Any) -> None:
+def test_load_array_shuffles_only_for_training(adapter: Adapter, descent: Any) -> None:
     arrays = adapter.tensor(X), adapter.tensor(Y)
 
     def rows(loader: Any) -> list[np.ndarray]:
         columns = zip(*loader, strict=True)
-        return [np.concatenate([adapter.plain(part) for part in parts]) for parts in columns]
+        return [np.concatenate([adapter.to_numpy(part) for part in parts]) for parts in columns]
 
     in_order = adapter.d2l.load_array(arrays, 64, is_train=False)
-    assert [len(adapter.plain(y)) for _, y in in_order] == [64] * 7 + [52]
+    assert [len(adapter.to_numpy(y)) for _, y in in_order] == [64] * 7 + [52]
     for got, want in zip(rows(in_order), (X, Y), strict=True):
         np.testing.assert_array_equal(got, want)
     shuffled, labels = rows(adapter.d2l.load_array(arrays, 64))
@@ -101,8 +103,7 @@ def test_batches_have_all_rows_shuffled_only_for_training(adapter: Adapter, own:
     np.testing.assert_array_equal(labels, Y[order])
 
 
-def test_the_loss_is_the_mean_over_all_examples(adapter: Adapter, own: Any) -> None:
-    """Of batches that are not equally large as well."""
+def test_evaluate_loss_averages_all_examples(adapter: Adapter, descent: Any) -> None:
     w = adapter.tensor(X[0].reshape(5, 1))
     batches = adapter.d2l.load_array((adapter.tensor(X), adapter.tensor(Y)), 64, is_train=False)
 
@@ -115,14 +116,14 @@ def test_the_loss_is_the_mean_over_all_examples(adapter: Adapter, own: Any) -> N
     assert got == pytest.approx(want, rel=1e-5)
 
 
-def test_the_data_have_mean_0_and_variance_1(
-    adapter: Adapter, own: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_airfoil_data_is_standardized(
+    adapter: Adapter, descent: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = RNG.normal(size=(60, 6)) * [1, 10, 100, 1, 2, 3] + [5, 0, -7, 1, 1, 100]
-    stand_ins.airfoil(monkeypatch, adapter.d2l, tmp_path, table)
+    fake_data.airfoil(monkeypatch, adapter.d2l, tmp_path, table)
     batches, features = adapter.d2l.get_data_ch11(batch_size=8, n=50)
     assert (features, len(batches)) == (5, 7)
-    parts = [np.column_stack([adapter.plain(X), adapter.plain(y)]) for X, y in batches]
+    parts = [np.column_stack([adapter.to_numpy(X), adapter.to_numpy(y)]) for X, y in batches]
     got = np.concatenate(parts)
     want = ((table - table.mean(axis=0)) / table.std(axis=0))[:50]  # over all 60
     assert got.dtype == np.float32
@@ -130,9 +131,9 @@ def test_the_data_have_mean_0_and_variance_1(
 
 
 @pytest.mark.parametrize("batch_size", [10, 100, 500])
-def test_training_from_scratch_is_descent(
+def test_train_ch11_matches_gradient_descent(
     adapter: Adapter,
-    own: Any,
+    descent: Any,
     batch_size: int,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -144,9 +145,9 @@ def test_training_from_scratch_is_descent(
     first: list[Any] = []
 
     def trainer(params: Any, *args: Any) -> Any:
-        first.extend(adapter.plain(x).astype("float64").copy() for x in params if len(first) < 2)
+        first.extend(adapter.to_numpy(x).astype("float64").copy() for x in params if len(first) < 2)
         assert args[-2:] == ("the states", {"lr": 0.05})
-        return own.trainer(params, *args)
+        return descent.trainer(params, *args)
 
     times, losses = adapter.d2l.train_ch11(trainer, "the states", {"lr": 0.05}, batches, 5)
     w, b = first
@@ -156,36 +157,34 @@ def test_training_from_scratch_is_descent(
     np.testing.assert_allclose(losses, want, rtol=1e-4)
     assert len(times) == len(losses)
     assert (np.diff([0, *times]) > 0).all()
-    drawn = boards[-1]
-    assert drawn.X[0] == pytest.approx([200 * (i + 1) / 500 for i in range(5)][-len(want) :])
-    said = capsys.readouterr().out
-    assert said.startswith(f"loss: {want[-1]:.3f}, ")
-    assert said.endswith(" sec/epoch\n")
+    board = boards[-1]
+    assert board.X[0] == pytest.approx([200 * (i + 1) / 500 for i in range(5)][-len(want) :])
+    output = capsys.readouterr().out
+    assert output.startswith(f"loss: {want[-1]:.3f}, ")
+    assert output.endswith(" sec/epoch\n")
 
 
-def test_where_no_200_examples_come_together_the_end_is_measured(
-    adapter: Adapter, own: Any
-) -> None:
+def test_short_epochs_are_measured_at_end(adapter: Adapter, descent: Any) -> None:
     batches = adapter.d2l.load_array((adapter.tensor(X[:7]), adapter.tensor(Y[:7])), 7)
-    _, losses = adapter.d2l.train_ch11(own.trainer, None, {"lr": 0.05}, batches, 5, 3)
+    _, losses = adapter.d2l.train_ch11(descent.trainer, None, {"lr": 0.05}, batches, 5, 3)
     assert len(losses) == 1
 
 
-def test_training_with_the_frameworks_layers_is_descent(
-    adapter: Adapter, own: Any, monkeypatch: pytest.MonkeyPatch
+def test_train_concise_ch11_matches_gradient_descent(
+    adapter: Adapter, descent: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From weights near zero: as if from zero, but for a little."""
+    """Compare with descent from zero, since weights start near zero."""
     boards = watch_boards(monkeypatch)
     batches = adapter.d2l.load_array((adapter.tensor(X), adapter.tensor(Y)), 10, is_train=False)
-    optimizer, hyperparams = own.concise(0.02)
+    optimizer, hyperparams = descent.concise(0.02)
     assert adapter.d2l.train_concise_ch11(optimizer, hyperparams, batches, 2) is None
     want = descend(0.02, 10, 2, np.zeros(5), 0.0)
     np.testing.assert_allclose(boards[-1].Y[0], want, atol=0.03)
     half, twice = (descend(lr, 10, 2, np.zeros(5), 0.0)[0] for lr in (0.01, 0.04))
-    assert min(abs(half - want[0]), abs(twice - want[0])) > 0.06  # another rate would be seen
+    assert min(abs(half - want[0]), abs(twice - want[0])) > 0.06  # another rate would differ
 
 
-def test_a_way_in_two_dimensions(adapter: Adapter, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_2d_returns_points(adapter: Adapter, capsys: pytest.CaptureFixture[str]) -> None:
     def gradient(x1: float, x2: float) -> tuple[float, float]:
         return 2 * x1, 4 * x2
 
@@ -197,27 +196,27 @@ def test_a_way_in_two_dimensions(adapter: Adapter, capsys: pytest.CaptureFixture
     points = adapter.d2l.train_2d(momentum, 3, gradient)
     assert np.allclose(points, [(-5, -2), (-4, -1.2), (-2.7, -0.32), (-1.51, 0.248)])
     assert capsys.readouterr().out == "epoch 3, x1: -1.510000, x2: 0.248000\n"
-    plain = adapter.d2l.train_2d(lambda x1, x2, s1, s2: (x1 / 2, x2 / 2, s1, s2), 2)
-    assert plain == [(-5, -2), (-2.5, -1), (-1.25, -0.5)]
+    points_only = adapter.d2l.train_2d(lambda x1, x2, s1, s2: (x1 / 2, x2 / 2, s1, s2), 2)
+    assert points_only == [(-5, -2), (-2.5, -1), (-1.25, -0.5)]
 
 
-def test_the_way_is_drawn_over_contours(adapter: Adapter, own: Any) -> None:
-    seen = []
+def test_trace_is_drawn_over_contours(adapter: Adapter, descent: Any) -> None:
+    types = []
 
     def f(x1: Any, x2: Any) -> Any:
-        seen.append((type(x1), type(adapter.tensor(X))))
+        types.append((type(x1), type(adapter.tensor(X))))
         return x1**2 + 2 * x2**2
 
     points = [(-5, -2), (-3.0, 0.5), (0.25, -0.25)]
-    one = adapter.tensor(np.array([0.25], "float32"))  # as random steps may give it
+    one = adapter.tensor(np.array([0.25], "float32"))  # as random steps may return it
     adapter.d2l.show_trace_2d(f, [*points[:2], (one, -0.25)])
-    ((got, want),) = seen
+    ((got, want),) = types
     assert issubclass(got, want)
     axes = plt.gca()
     np.testing.assert_allclose(axes.lines[0].get_xydata(), points)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("x1", "x2")
     (contours,) = axes.collections
     for level, paths in zip(contours.levels, contours.get_paths(), strict=True):
-        if len(paths.vertices):  # each is where the function has its level
+        if len(paths.vertices):  # points where the function has this level
             x1, x2 = paths.vertices.T
             assert np.abs(x1**2 + 2 * x2**2 - level).max() < 0.02

@@ -1,6 +1,4 @@
-"""Plots take the framework's own tensors, on their own or in lists."""
-
-from collections.abc import Iterator
+"""Tests of plots of the framework's tensors, single ones or lists."""
 
 import numpy as np
 import pytest
@@ -12,10 +10,7 @@ from tests.shim.each.adapter import Adapter
 Y = np.array([[1.0, 4.0, 9.0], [2.0, 0.0, -2.0]])
 
 
-@pytest.fixture(autouse=True)
-def fresh_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("no_figures_left")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
@@ -24,15 +19,15 @@ def test_curves_may_be_tensors(adapter: Adapter, dtype: str) -> None:
     rows = [tensor[0], tensor[1]]
     for curves in (tensor, rows, [[row[i] for i in range(3)] for row in rows]):
         adapter.d2l.plot(adapter.tensor(np.arange(3)), curves)
-        drawn = [line.get_ydata() for line in plt.gca().get_lines()]
-        np.testing.assert_array_equal(drawn, Y)
+        heights = [line.get_ydata() for line in plt.gca().get_lines()]
+        np.testing.assert_array_equal(heights, Y)
 
 
 def test_heat_maps_may_be_tensors(adapter: Adapter) -> None:
     grid = np.random.default_rng(0).random((2, 3, 4, 5))
     adapter.d2l.show_heatmaps(adapter.tensor(grid), "Keys", "Queries")
-    shown = [image.get_array() for axes in plt.gcf().axes for image in axes.get_images()]
-    np.testing.assert_array_equal(shown, grid.reshape(6, 4, 5))
+    arrays = [image.get_array() for axes in plt.gcf().axes for image in axes.get_images()]
+    np.testing.assert_array_equal(arrays, grid.reshape(6, 4, 5))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
@@ -41,28 +36,20 @@ def test_values_and_policies_may_be_tensors(adapter: Adapter, dtype: str) -> Non
     for show in (adapter.d2l.show_value_function_progress, adapter.d2l.show_Q_function_progress):
         show([["S", "F"], ["F", "F"]], adapter.tensor(values), adapter.tensor(actions))
         maps = [axes for axes in plt.gcf().axes if axes.get_images()]
-        shown = [axes.get_images()[0].get_array() for axes in maps]
-        np.testing.assert_array_equal(shown, values.reshape(2, 2, 2))
+        arrays = [axes.get_images()[0].get_array() for axes in maps]
+        np.testing.assert_array_equal(arrays, values.reshape(2, 2, 2))
         for axes in maps:
             (arrows,) = (each for each in axes.collections if hasattr(each, "U"))
             np.testing.assert_array_equal(arrows.U, [-0.5, 0, 0.5, 0])
             np.testing.assert_array_equal(arrows.V, [0, 0.5, 0, -0.5])
 
 
-def test_plt_is_matplotlibs(adapter: Adapter) -> None:
-    """All its names, but the one that takes more than today's."""
+def test_plt_has_matplotlibs_names(adapter: Adapter) -> None:
+    """Test that all names are pyplot's, except for one that accepts an older argument."""
     ours = adapter.d2l.plt
     assert dir(ours) == dir(plt)
     public = [name for name in dir(plt) if not name.startswith("_")]
     assert [name for name in public if getattr(ours, name) is not getattr(plt, name)] == ["stem"]
-
-
-def test_a_name_that_is_not_there_is_an_attribute_error(adapter: Adapter) -> None:
-    with pytest.raises(
-        AttributeError,
-        match=r"^show_heatmap: .* has no such name .*; the nearest names are show_heatmaps",
-    ):
-        _ = adapter.d2l.show_heatmap
 
 
 def test_boxes_are_drawn_with_their_labels(adapter: Adapter) -> None:

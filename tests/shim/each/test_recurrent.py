@@ -1,4 +1,4 @@
-"""A novel as batches, and language models of recurrent networks, against NumPy in float64."""
+"""Tests of batches of a novel, and of recurrent language models, against NumPy in float64."""
 
 import math
 import re
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.shim.each import stand_ins
+from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
-from tests.shim.each.recurrent import load_reader
+from tests.shim.each.recurrent import load_recurrent_models
 
 pytestmark = pytest.mark.usefixtures("no_figures_left")
 
@@ -29,47 +29,43 @@ Weights = dict[str, Any]
 
 @pytest.fixture
 def novel(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small text in the place of D2L's."""
-    stand_ins.novel(monkeypatch, adapter.d2l, tmp_path, TEXT)
+    """Replace D2L's text by a small one."""
+    fake_data.novel(monkeypatch, adapter.d2l, tmp_path, TEXT)
 
 
 @pytest.fixture
-def reader(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
-    """How the framework's readers write such models."""
+def models(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
+    """Return the framework's recurrent models; without such chapters, check that names are errors."""
     framework = pytestconfig.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.recurrent") is None:
-        for missing in ("RNN", "RNNModel", "TimeMachine", "train_ch8"):
-            with pytest.raises(AttributeError, match=f"{missing}: .* has no such name"):
-                getattr(adapter.d2l, missing)
+        adapter.assert_missing("RNN", "RNNModel", "TimeMachine", "train_ch8")
         pytest.skip("D2L has no such chapters in this framework")
-    return load_reader(framework)
+    return load_recurrent_models(framework)
 
 
 @pytest.fixture
-def of_1(adapter: Adapter, reader: Any) -> Any:
-    """With the classes of D2L 1.0."""
-    if not hasattr(reader, "model"):
-        with pytest.raises(AttributeError, match=r"RNNLM: .* has no such name"):
-            _ = adapter.d2l.RNNLM
+def class_models(adapter: Adapter, models: Any) -> Any:
+    """Return models made of the classes of D2L 1.0."""
+    if not hasattr(models, "model"):
+        adapter.assert_missing("RNNLM")
         pytest.skip("there is no D2L 1.0 in this framework")
-    return reader
+    return models
 
 
 @pytest.fixture
-def of_0(adapter: Adapter, reader: Any) -> Any:
-    """With the functions of D2L 0.17."""
-    if not hasattr(reader, "train_ch8"):
-        with pytest.raises(AttributeError, match=r"train_ch8: .* has no such name"):
-            _ = adapter.d2l.train_ch8
+def function_models(adapter: Adapter, models: Any) -> Any:
+    """Return models made of the functions of D2L 0.17."""
+    if not hasattr(models, "train_ch8"):
+        adapter.assert_missing("train_ch8")
         pytest.skip("there is no D2L 0.17 in this framework")
-    return reader
+    return models
 
 
 # By NumPy
 
 
 def run(w: Weights, tokens: Any, state: Any, activation: Any = np.tanh) -> tuple[Any, Any]:
-    """The states of (batch, steps) tokens, (steps + 1, batch, hiddens), and the logits (batch, steps, V)."""
+    """Return states (steps + 1, batch, hiddens) and logits (batch, steps, V) for tokens (batch, steps)."""
     states = [state]
     for column in tokens.T:
         states.append(activation(w["W_xh"][column] + states[-1] @ w["W_hh"] + w["b_h"]))
@@ -77,22 +73,22 @@ def run(w: Weights, tokens: Any, state: Any, activation: Any = np.tanh) -> tuple
 
 
 def loss_and_gradients(w: Weights, X: Any, Y: Any, state: Any) -> tuple[float, Weights, Any]:
-    """The mean cross-entropy, its gradients through all steps of X, and the last state."""
+    """Return the mean cross-entropy, its gradients through all steps of X, and the last state."""
     states, logits = run(w, X, state)
     shares = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
     losses = -np.log(np.take_along_axis(shares, Y[..., None], 2))
     slopes = (shares - np.eye(V)[Y]).swapaxes(0, 1) / Y.size
-    found = {name: np.zeros(shape) for name, shape in SHAPES.items()}
+    gradients = {name: np.zeros(shape) for name, shape in SHAPES.items()}
     later = np.zeros_like(state)
     for t in reversed(range(len(slopes))):
-        found["W_hq"] += states[t + 1].T @ slopes[t]
-        found["b_q"] += slopes[t].sum(axis=0)
+        gradients["W_hq"] += states[t + 1].T @ slopes[t]
+        gradients["b_q"] += slopes[t].sum(axis=0)
         inner = (slopes[t] @ w["W_hq"].T + later) * (1 - states[t + 1] ** 2)
-        np.add.at(found["W_xh"], X[:, t], inner)
-        found["W_hh"] += states[t].T @ inner
-        found["b_h"] += inner.sum(axis=0)
+        np.add.at(gradients["W_xh"], X[:, t], inner)
+        gradients["W_hh"] += states[t].T @ inner
+        gradients["b_h"] += inner.sum(axis=0)
         later = inner @ w["W_hh"].T
-    return losses.mean(), found, states[-1]
+    return losses.mean(), gradients, states[-1]
 
 
 def step(w: Weights, gradients: Weights, lr: float, clip: float) -> Weights:
@@ -101,19 +97,21 @@ def step(w: Weights, gradients: Weights, lr: float, clip: float) -> Weights:
     return {name: w[name] - lr * scale * gradients[name] for name in w}
 
 
-def greedy(w: Weights, tokens: list[int], count: int, activation: Any = np.tanh) -> list[int]:
+def predict_greedily(
+    w: Weights, tokens: list[int], count: int, activation: Any = np.tanh
+) -> list[int]:
     for _ in range(count):
         _, logits = run(w, np.array([tokens]), np.zeros((1, w["W_hh"].shape[0])), activation)
         tokens = [*tokens, int(logits[0, -1].argmax())]
     return tokens
 
 
-def exact(w: Weights) -> Weights:
+def as_float64(w: Weights) -> Weights:
     return {name: each.astype("float64") for name, each in w.items()}
 
 
-def letters(adapter: Adapter) -> Any:
-    """A vocabulary of V tokens, <unk> among them."""
+def make_vocab(adapter: Adapter) -> Any:
+    """Make a vocabulary of V tokens, including <unk>."""
     vocab = adapter.d2l.Vocab([*"abcd "])
     assert len(vocab) == V
     return vocab
@@ -122,7 +120,7 @@ def letters(adapter: Adapter) -> Any:
 # Text
 
 
-def test_lines_are_split_into_words_or_characters(adapter: Adapter) -> None:
+def test_tokenize_splits_words_or_characters(adapter: Adapter) -> None:
     lines = ["the time  machine", "", " by h g"]
     assert adapter.d2l.tokenize(lines) == [["the", "time", "machine"], [], ["by", "h", "g"]]
     assert adapter.d2l.tokenize(lines, "char") == [[*line] for line in lines]
@@ -131,7 +129,7 @@ def test_lines_are_split_into_words_or_characters(adapter: Adapter) -> None:
     assert adapter.d2l.count_corpus(["a", "b", "a"]) == {"a": 2, "b": 1}
 
 
-def test_a_line_gets_its_length(adapter: Adapter) -> None:
+def test_truncate_pad_and_check_len(adapter: Adapter) -> None:
     assert adapter.d2l.truncate_pad([1, 2, 3], 2, 0) == [1, 2]
     assert adapter.d2l.truncate_pad([1, 2, 3], 5, 0) == [1, 2, 3, 0, 0]
     adapter.d2l.check_len([1, 2], 2)
@@ -139,7 +137,7 @@ def test_a_line_gets_its_length(adapter: Adapter) -> None:
         adapter.d2l.check_len([1, 2, 3], 2)
 
 
-def test_the_novel_is_read_as_letters_and_blanks(adapter: Adapter, novel: None) -> None:
+def test_time_machine_is_read_as_letters_and_blanks(adapter: Adapter, novel: None) -> None:
     lines = adapter.d2l.read_time_machine()
     assert lines[:3] == ["the time machine by h g wells", "", "i"]
     corpus, vocab = adapter.d2l.load_corpus_time_machine()
@@ -148,15 +146,13 @@ def test_the_novel_is_read_as_letters_and_blanks(adapter: Adapter, novel: None) 
     assert len(vocab) == len({*"".join(lines)}) + 1
 
 
-def test_sequences_are_cut_out_of_a_list_from_one_of_the_first_tokens_on(
-    adapter: Adapter, of_0: Any
-) -> None:
+def test_random_sequences_start_at_random_offset(adapter: Adapter, function_models: Any) -> None:
     corpus, batch_size, num_steps = list(range(35)), 2, 5
     offsets = set()
     for _ in range(100):
         seen = []
         for X, Y in adapter.d2l.seq_data_iter_random(corpus, batch_size, num_steps):
-            X, Y = adapter.plain(X), adapter.plain(Y)
+            X, Y = adapter.to_numpy(X), adapter.to_numpy(Y)
             assert X.shape == Y.shape == (batch_size, num_steps)
             assert (Y == X + 1).all()
             assert (np.diff(X) == 1).all()
@@ -169,12 +165,16 @@ def test_sequences_are_cut_out_of_a_list_from_one_of_the_first_tokens_on(
     assert offsets == {0, 1, 2, 3, 4}
 
 
-def test_sequences_go_on_in_the_next_batch(adapter: Adapter, of_0: Any) -> None:
+def test_sequential_sequences_continue_in_next_batch(
+    adapter: Adapter, function_models: Any
+) -> None:
     corpus, batch_size, num_steps = list(range(35)), 2, 5
     offsets = set()
     for _ in range(100):
         pairs = [*adapter.d2l.seq_data_iter_sequential(corpus, batch_size, num_steps)]
-        X, Y = (np.concatenate([adapter.plain(pair[i]) for pair in pairs], axis=1) for i in (0, 1))
+        X, Y = (
+            np.concatenate([adapter.to_numpy(pair[i]) for pair in pairs], axis=1) for i in (0, 1)
+        )
         offset = int(X[0, 0])
         length = (34 - offset) // batch_size
         want = offset + np.arange(batch_size)[:, None] * length + np.arange(X.shape[1])
@@ -185,39 +185,39 @@ def test_sequences_go_on_in_the_next_batch(adapter: Adapter, of_0: Any) -> None:
     assert offsets == {0, 1, 2, 3, 4, 5}
 
 
-def test_too_short_a_list_gives_no_batch(adapter: Adapter, of_0: Any) -> None:
+def test_too_short_corpus_gives_no_batch(adapter: Adapter, function_models: Any) -> None:
     for cut in adapter.d2l.seq_data_iter_random, adapter.d2l.seq_data_iter_sequential:
         assert [*cut([1, 2, 3], 2, 5)] == []
         assert [*cut([], 2, 5)] == []
 
 
-def test_the_novel_comes_in_batches_again_and_again(
-    adapter: Adapter, of_0: Any, novel: None
+def test_time_machine_batches_can_be_iterated_twice(
+    adapter: Adapter, function_models: Any, novel: None
 ) -> None:
     for is_random in (False, True):
         batches, vocab = adapter.d2l.load_data_time_machine(4, 6, is_random, max_tokens=100)
         for _ in range(2):
-            pairs = [[adapter.plain(each) for each in pair] for pair in batches]
+            pairs = [[adapter.to_numpy(each) for each in pair] for pair in batches]
             assert len(pairs) in (3, 4)
-            told = ["".join(vocab.to_tokens(row)) for X, Y in pairs for row in X]
+            lines = ["".join(vocab.to_tokens(row)) for X, Y in pairs for row in X]
             read = "".join(adapter.d2l.read_time_machine())[:100]
-            assert all(part in read for part in told)
+            assert all(part in read for part in lines)
         follows = "".join(vocab.to_tokens(np.concatenate([X[0] for X, _ in pairs]))) in read
         assert follows != is_random
 
 
-def test_the_data_module_has_a_sequence_from_each_character_on(
-    adapter: Adapter, reader: Any, novel: None
+def test_time_machine_has_sequence_at_each_character(
+    adapter: Adapter, models: Any, novel: None
 ) -> None:
     data = adapter.d2l.TimeMachine(4, 7, num_train=10, num_val=6)
-    X, Y = adapter.plain(data.X), adapter.plain(data.Y)
+    X, Y = adapter.to_numpy(data.X), adapter.to_numpy(data.Y)
     assert X.shape == Y.shape == (len(LETTERS) - 7, 7)
     for row in (0, 5, len(X) - 1):
         assert "".join(data.vocab.to_tokens(X[row])) == LETTERS[row : row + 7]
         assert "".join(data.vocab.to_tokens(Y[row])) == LETTERS[row + 1 : row + 8]
-    rows = np.concatenate([adapter.plain(batch[0]) for batch in data.val_dataloader()])
+    rows = np.concatenate([adapter.to_numpy(batch[0]) for batch in data.val_dataloader()])
     assert (rows == X[10:16]).all()
-    train = np.concatenate([adapter.plain(batch[0]) for batch in data.train_dataloader()])
+    train = np.concatenate([adapter.to_numpy(batch[0]) for batch in data.train_dataloader()])
     assert {*map(tuple, train.tolist())} == {*map(tuple, X[:10].tolist())}
     corpus, vocab = data.build("Wells, H. G.")
     assert vocab.to_tokens(corpus) == [*"wells h g "]
@@ -227,40 +227,42 @@ def test_the_data_module_has_a_sequence_from_each_character_on(
 # Models of D2L 1.0
 
 
-def test_a_recurrent_layer_from_scratch_goes_step_by_step(adapter: Adapter, of_1: Any) -> None:
+def test_rnn_from_scratch_matches_reference(adapter: Adapter, class_models: Any) -> None:
     inputs = np.eye(V, dtype="float32")[ROWS.T]
-    begin = RNG.normal(size=(3, H)).astype("float32")
-    for state in (None, begin):
-        outputs, last = of_1.layer("RNNLMScratch", START, inputs, state)
-        want, _ = run(exact(START), ROWS, np.zeros((3, H)) if state is None else state)
+    state0 = RNG.normal(size=(3, H)).astype("float32")
+    for state in (None, state0):
+        outputs, last = class_models.layer("RNNLMScratch", START, inputs, state)
+        want, _ = run(as_float64(START), ROWS, np.zeros((3, H)) if state is None else state)
         assert_close(outputs, want[1:])
         assert_close(last, want[-1])
 
 
 @pytest.mark.parametrize("name", ["RNNLMScratch", "RNNLM"])
-def test_logits_are_those_of_the_next_tokens(adapter: Adapter, of_1: Any, name: str) -> None:
-    model = of_1.model(name, START)
-    w = exact(of_1.weights(model))
+def test_language_model_matches_reference(adapter: Adapter, class_models: Any, name: str) -> None:
+    model = class_models.model(name, START)
+    w = as_float64(class_models.weights(model))
     assert {name: each.shape for name, each in w.items()} == SHAPES
-    activation = np.tanh if name == "RNNLMScratch" else of_1.ACTIVATION
-    assert_close(of_1.logits(model, ROWS), run(w, ROWS, np.zeros((3, H)), activation)[1])
-    begin = RNG.normal(size=(1, 3, H)).astype("float32")
-    assert_close(of_1.logits(model, ROWS, begin), run(w, ROWS, begin[0], activation)[1])
+    activation = np.tanh if name == "RNNLMScratch" else class_models.ACTIVATION
+    assert_close(class_models.logits(model, ROWS), run(w, ROWS, np.zeros((3, H)), activation)[1])
+    state0 = RNG.normal(size=(1, 3, H)).astype("float32")
+    assert_close(class_models.logits(model, ROWS, state0), run(w, ROWS, state0[0], activation)[1])
 
 
 @pytest.mark.parametrize("name", ["RNNLMScratch", "RNNLM"])
-def test_a_model_goes_on_with_what_is_likeliest(adapter: Adapter, of_1: Any, name: str) -> None:
-    vocab, model = letters(adapter), of_1.model(name, START)
-    w = exact(of_1.weights(model))
-    activation = np.tanh if name == "RNNLMScratch" else of_1.ACTIVATION
+def test_predict_continues_with_likeliest_tokens(
+    adapter: Adapter, class_models: Any, name: str
+) -> None:
+    vocab, model = make_vocab(adapter), class_models.model(name, START)
+    w = as_float64(class_models.weights(model))
+    activation = np.tanh if name == "RNNLMScratch" else class_models.ACTIVATION
     for prefix, count in (("a", 5), ("bad cab", 8), ("dab", 0)):
-        want = greedy(w, vocab[[*prefix]], count, activation)
-        assert of_1.say(model, prefix, count, vocab) == "".join(vocab.to_tokens(want))
+        want = predict_greedily(w, vocab[[*prefix]], count, activation)
+        assert class_models.predict(model, prefix, count, vocab) == "".join(vocab.to_tokens(want))
 
 
 @pytest.mark.parametrize("clip", [0, 0.1])
-def test_training_descends_and_draws_the_perplexity(
-    adapter: Adapter, of_1: Any, clip: float
+def test_training_descends_and_draws_perplexity(
+    adapter: Adapter, class_models: Any, clip: float
 ) -> None:
     X, Y = ROWS[:, :-1], ROWS[:, 1:]
 
@@ -273,16 +275,16 @@ def test_training_descends_and_draws_the_perplexity(
             tensors = [adapter.tensor(each.astype("int32")) for each in (X, Y)]
             return self.get_tensorloader(tensors, False)
 
-    model = of_1.model("RNNLMScratch", START, lr=0.5)
-    trained = of_1.fit(model, Data(), clip)
-    begin = np.zeros((3, H))
-    loss, gradients, _ = loss_and_gradients(exact(START), X, Y, begin)
-    want = step(exact(START), gradients, 0.5, clip)
-    for name, each in of_1.weights(trained or model).items():
+    model = class_models.model("RNNLMScratch", START, lr=0.5)
+    trained = class_models.fit(model, Data(), clip)
+    state0 = np.zeros((3, H))
+    loss, gradients, _ = loss_and_gradients(as_float64(START), X, Y, state0)
+    want = step(as_float64(START), gradients, 0.5, clip)
+    for name, each in class_models.weights(trained or model).items():
         assert_close(each, want[name])
-    drawn = {name: [point[-1] for point in points] for name, points in model.board.data.items()}
-    later = loss_and_gradients(want, X, Y, begin)[0]
-    assert drawn == {
+    curves = {name: [point[-1] for point in points] for name, points in model.board.data.items()}
+    later = loss_and_gradients(want, X, Y, state0)[0]
+    assert curves == {
         "train_ppl": [pytest.approx(math.exp(loss), rel=1e-4)],
         "val_ppl": [pytest.approx(math.exp(later), rel=1e-4)],
     }
@@ -291,78 +293,88 @@ def test_training_descends_and_draws_the_perplexity(
 # Functions of D2L 0.17
 
 
-@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("by_sgd", [True, False])
 @pytest.mark.parametrize("use_random_iter", [True, False])
-def test_an_epoch_descends_and_the_state_goes_on_unless_batches_are_drawn(
-    adapter: Adapter, of_0: Any, own: bool, use_random_iter: bool
+def test_epoch_keeps_state_between_sequential_batches(
+    adapter: Adapter, function_models: Any, by_sgd: bool, use_random_iter: bool
 ) -> None:
     pairs = [(ROWS[:, i : i + 4], ROWS[:, i + 1 : i + 5]) for i in (0, 4, 8)]
-    net = of_0.from_functions(START)
+    net = function_models.make_scratch(START)
     tensors = [[adapter.tensor(each.astype("int32")) for each in pair] for pair in pairs]
-    perplexity, speed = of_0.train_epoch(net, tensors, 0.5, use_random_iter, own)
-    w, state, losses = exact(START), np.zeros((3, H)), []
+    perplexity, speed = function_models.train_epoch(net, tensors, 0.5, use_random_iter, by_sgd)
+    w, state, losses = as_float64(START), np.zeros((3, H)), []
     for X, Y in pairs:
         loss, gradients, last = loss_and_gradients(w, X, Y, state)
         w, losses = step(w, gradients, 0.5, 1), [*losses, loss]
         state = np.zeros((3, H)) if use_random_iter else last
     assert perplexity == pytest.approx(math.exp(np.mean(losses)), rel=1e-4)
     assert speed > 0
-    for got, want in zip(of_0.params(net), w.values(), strict=True):
+    for got, want in zip(function_models.params(net), w.values(), strict=True):
         assert_close(got, want)
 
 
-def test_a_model_of_functions_goes_on_with_what_is_likeliest(adapter: Adapter, of_0: Any) -> None:
-    vocab, net = letters(adapter), of_0.from_functions(START)
+def test_predict_ch8_continues_with_likeliest_tokens(
+    adapter: Adapter, function_models: Any
+) -> None:
+    vocab, net = make_vocab(adapter), function_models.make_scratch(START)
     for prefix, count in (("a", 5), ("bad cab", 8), ("dab", 0)):
-        want = greedy(exact(START), vocab[[*prefix]], count)
-        assert of_0.predict_ch8(net, prefix, count, vocab) == "".join(vocab.to_tokens(want))
+        want = predict_greedily(as_float64(START), vocab[[*prefix]], count)
+        assert function_models.predict_ch8(net, prefix, count, vocab) == "".join(
+            vocab.to_tokens(want)
+        )
 
 
-def test_a_model_of_layers_gives_what_they_give(adapter: Adapter, of_0: Any) -> None:
-    for net in of_0.layers(V, H):
-        first, second, *by_hand = of_0.twice(net, ROWS)
+def test_model_of_layers_matches_its_layers(adapter: Adapter, function_models: Any) -> None:
+    for net in function_models.layers(V, H):
+        first, second, *by_hand = function_models.run_twice(net, ROWS)
         assert first.shape == second.shape == (39, V)
         assert np.abs(first - second).max() > 1e-3  # there is a state
         assert_close(np.stack([first, second]), np.stack(by_hand))
 
 
 @pytest.mark.parametrize("theta", [0.5, 100.0])
-def test_gradients_are_shortened_together(adapter: Adapter, of_0: Any, theta: float) -> None:
+def test_gradients_are_clipped_together(
+    adapter: Adapter, function_models: Any, theta: float
+) -> None:
     gradients = [each.astype("float32") for each in (START["W_xh"], START["b_q"])]
     norm = math.sqrt(sum((each.astype("float64") ** 2).sum() for each in gradients))
-    for got, before in zip(of_0.clipped(gradients, theta), gradients, strict=True):
+    for got, before in zip(
+        function_models.clip_gradients(gradients, theta), gradients, strict=True
+    ):
         assert_close(got, before * min(1, theta / norm))
 
 
-def test_training_is_drawn_and_told_each_ten_epochs(
+def test_training_reports_every_ten_epochs(
     adapter: Adapter,
-    of_0: Any,
+    function_models: Any,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     boards = watch_boards(monkeypatch)
     vocab = adapter.d2l.Vocab([*"abcd "])
     X, Y = (adapter.tensor(ROWS[:, i : i + 4].astype("int32")) for i in (0, 1))
-    of_0.train_ch8(of_0.from_functions(START), [(X, Y)], vocab, 1, 20)
-    told = capsys.readouterr().out.splitlines()
-    assert len(told) == 5
-    w, ways, said = exact(START), [], {}
+    function_models.train_ch8(function_models.make_scratch(START), [(X, Y)], vocab, 1, 20)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    w, perplexities, samples = as_float64(START), [], {}
     for number in range(1, 21):
         loss, gradients, _ = loss_and_gradients(w, ROWS[:, :4], ROWS[:, 1:5], np.zeros((3, H)))
-        w, ways = step(w, gradients, 1, 1), [*ways, math.exp(loss)]
+        w, perplexities = step(w, gradients, 1, 1), [*perplexities, math.exp(loss)]
         if number % 10 == 0:
-            said[number] = "".join(vocab.to_tokens(greedy(w, vocab[[*"time traveller"]], 50)))
+            samples[number] = "".join(
+                vocab.to_tokens(predict_greedily(w, vocab[[*"time traveller"]], 50))
+            )
     (board,) = boards
     assert board.X == [[10, 20]]
-    assert_close(np.array(board.Y[0]), np.array([ways[9], ways[19]]), 1e-3)
-    assert re.fullmatch(rf"perplexity {ways[-1]:.1f}, [\d.]+ tokens/sec on .+", told[2])
-    for line, prefix in zip([told[3], told[4]], ["time traveller", "traveller"], strict=True):
-        want = greedy(w, vocab[[*prefix]], 50)
+    assert_close(np.array(board.Y[0]), np.array([perplexities[9], perplexities[19]]), 1e-3)
+    assert re.fullmatch(rf"perplexity {perplexities[-1]:.1f}, [\d.]+ tokens/sec on .+", lines[2])
+    for line, prefix in zip([lines[3], lines[4]], ["time traveller", "traveller"], strict=True):
+        want = predict_greedily(w, vocab[[*prefix]], 50)
         assert line == "".join(vocab.to_tokens(want))
-    assert told[:2] == [said[10], said[20]]
+    assert lines[:2] == [samples[10], samples[20]]
 
 
-def test_a_loss_without_bounds_is_a_perplexity_without_bounds(adapter: Adapter) -> None:
+def test_perplexity_of_huge_loss_is_infinite(adapter: Adapter) -> None:
     from d2l_compat._shared.recurrent import perplexity
 
     assert perplexity(0.0) == 1

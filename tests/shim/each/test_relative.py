@@ -1,4 +1,4 @@
-"""Rotary position embedding and ALiBi's slopes in one adapter, held to the NumPy reference."""
+"""Tests of rotary position embedding and ALiBi's slopes against the NumPy reference."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def normal(*shape: int, dtype: str = "float64") -> np.ndarray:
     base=st.sampled_from([2, 500.0, 10000]),
     position_scale=st.sampled_from([0.25, 1, 3.0]),
 )
-def test_queries_are_turned_by_their_positions(
+def test_rotary_encoding_matches_reference(
     adapter: Adapter, data: st.DataObject, offset: int, **options: Any
 ) -> None:
     batch, steps, pairs, *_ = data.draw(shapes())
@@ -38,7 +38,7 @@ def test_queries_are_turned_by_their_positions(
 
 @every_layout
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_far_positions_are_as_exact_as_near_ones(adapter: Adapter, layout: str, dtype: str) -> None:
+def test_far_positions_are_exact(adapter: Adapter, layout: str, dtype: str) -> None:
     X = normal(1, 3, 8, dtype=dtype)
     got = adapter.rotary(8, 100_000, dtype=dtype, layout=layout)(X, offset=99_990)
     assert got.dtype == dtype
@@ -46,7 +46,7 @@ def test_far_positions_are_as_exact_as_near_ones(adapter: Adapter, layout: str, 
 
 
 @every_layout
-def test_scores_depend_on_the_distance_alone(adapter: Adapter, layout: str) -> None:
+def test_rotary_scores_depend_on_distance_only(adapter: Adapter, layout: str) -> None:
     layer = adapter.rotary(8, 60, layout=layout)
     q, k = normal(2, 8)
     Q, K = (layer(np.tile(x, (1, 60, 1)))[0] for x in (q, k))
@@ -57,7 +57,7 @@ def test_scores_depend_on_the_distance_alone(adapter: Adapter, layout: str) -> N
     assert np.ptp(scores[0]) > 1
 
 
-def test_one_layout_is_the_others_permutation(adapter: Adapter) -> None:
+def test_layouts_differ_by_permutation(adapter: Adapter) -> None:
     X = normal(1, 5, 8)
     order = [0, 2, 4, 6, 1, 3, 5, 7]  # the first of each pair, and then the second
     halves = adapter.rotary(8, layout="halves")(X[..., order])
@@ -67,7 +67,7 @@ def test_one_layout_is_the_others_permutation(adapter: Adapter) -> None:
 
 
 @every_layout
-def test_gradients_are_turned_back(adapter: Adapter, layout: str) -> None:
+def test_rotary_gradients_match_reference(adapter: Adapter, layout: str) -> None:
     X, direction = normal(2, 3, 4), normal(2, 3, 4) + 1
     (got,) = adapter.rotary(4, layout=layout).gradients(direction, X)
     want = reference.gradient(
@@ -85,7 +85,7 @@ SLOPES = {  # from the code of Press et al. (2022) for 1, 2, 8 and 12 heads
 
 
 @pytest.mark.parametrize("num_heads", SLOPES)
-def test_slopes_are_those_of_the_paper(adapter: Adapter, num_heads: int) -> None:
+def test_alibi_slopes_match_paper(adapter: Adapter, num_heads: int) -> None:
     got = adapter.call("alibi_slopes", num_heads)
     assert got.dtype == "float32"
     np.testing.assert_allclose(got, SLOPES[num_heads], rtol=1e-6)

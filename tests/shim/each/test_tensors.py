@@ -1,4 +1,4 @@
-"""The tensor functions: D2L's names, the framework's results, checked against NumPy."""
+"""Tests of the tensor functions, D2L's names for the framework's, against NumPy."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.shim.each.adapter import Adapter
-from tests.shim.each.calls import Own, tensor, value
+from tests.shim.each.calls import Lazy, resolve, tensor
 
 A = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.25]], "float32")
 B = np.arange(24, dtype="float32").reshape(2, 3, 4)
 a, b, b_turned = tensor(A, "float32"), tensor(B, "float32"), tensor(B.swapaxes(1, 2), "float32")
-twice = Own(lambda adapter: [adapter.tensor(A), adapter.tensor(A)])
+two_tensors = Lazy(lambda adapter: [adapter.tensor(A), adapter.tensor(A)])
 UNARY = {
     "abs": np.abs,
     "cos": np.cos,
@@ -26,14 +26,14 @@ UNARY = {
     "transpose": np.transpose,
     "zeros_like": np.zeros_like,
 }
-# Of each function arguments, and last what it makes of them.
+# Arguments of each function, followed by its result.
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
     **{name: (a, function(A)) for name, function in UNARY.items()},
     "arange": (2.0, 9.0, 3.0, np.array([2.0, 5.0, 8.0])),
     "argmax": (a, 1, A.argmax(axis=1)),
-    "astype": (a, Own(lambda adapter: adapter.d2l.int32), A.astype("int32")),
+    "astype": (a, Lazy(lambda adapter: adapter.d2l.int32), A.astype("int32")),
     "batch_matmul": (b, b_turned, B @ B.swapaxes(1, 2)),
-    "concat": (twice, 1, np.concatenate((A, A), axis=1)),
+    "concat": (two_tensors, 1, np.concatenate((A, A), axis=1)),
     "expand_dims": (a, 1, A[:, None]),
     "eye": (3, np.eye(3)),
     "linspace": (0.0, 1.0, 5, np.linspace(0, 1, 5)),
@@ -46,10 +46,10 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "repeat": (a, 2, 1, A.repeat(2, axis=1)),
     "reshape": (a, (3, -1), A.reshape(3, 2)),
     "size": (b, np.array(24)),
-    "stack": (twice, 1, np.stack((A, A), axis=1)),
+    "stack": (two_tensors, 1, np.stack((A, A), axis=1)),
     "swapaxes": (b, 0, 2, B.swapaxes(0, 2)),
     "tensor": ([[1.0, 2.0], [3.0, 4.0]], np.array([[1.0, 2.0], [3.0, 4.0]])),
-    "to": (a, Own(lambda adapter: adapter.d2l.cpu()), A),
+    "to": (a, Lazy(lambda adapter: adapter.d2l.cpu()), A),
     "zeros": ((2, 3), np.zeros((2, 3))),
 }
 RANDOM = "normal", "rand", "randn"
@@ -58,25 +58,25 @@ KEYS = "get_key", "get_seed"  # JAX's
 
 
 def example(adapter: Adapter, name: str) -> tuple[list[Any], Any]:
-    """Return arguments of a function, and what it makes of them; of a random one that is not known."""
+    """Return arguments of a function, and its result, or None if it is random."""
     if name in RANDOM:
-        given, want = adapter.NORMAL if name == "normal" else adapter.RAND, None
-    elif name == "repeat" and adapter.TILES:
-        given, want = (a, (2, 1)), np.tile(A, (2, 1))
+        args, want = adapter.NORMAL if name == "normal" else adapter.RAND, None
+    elif name == "repeat" and adapter.REPEAT_TILES:
+        args, want = (a, (2, 1)), np.tile(A, (2, 1))
     else:
-        *given, want = FUNCTIONS[name]
+        *args, want = FUNCTIONS[name]
     if name == "meshgrid":
         want = np.meshgrid(A[0], A[1], indexing=adapter.MESHGRID)
-    return [value(adapter, x) for x in given], want
+    return [resolve(adapter, x) for x in args], want
 
 
 @pytest.mark.filterwarnings("ignore:torch.meshgrid")
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_do_what_their_names_say(adapter: Adapter, name: str) -> None:
+def test_tensor_functions_match_numpy(adapter: Adapter, name: str) -> None:
     if name not in adapter.d2l.tensors.__all__:
-        pytest.skip("names that this face has not")
-    given, want = example(adapter, name)
-    got = np.asarray(adapter.plain(getattr(adapter.d2l, name)(*given)))
+        pytest.skip("names that this package lacks")
+    args, want = example(adapter, name)
+    got = np.asarray(adapter.to_numpy(getattr(adapter.d2l, name)(*args)))
     assert got.shape == np.shape(want)
     kinds = {"u": "i"}  # MLX's indices are unsigned
     assert kinds.get(got.dtype.kind, got.dtype.kind) == np.asarray(want).dtype.kind
@@ -84,12 +84,12 @@ def test_functions_do_what_their_names_say(adapter: Adapter, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_random_functions_follow_the_seed(adapter: Adapter, name: str) -> None:
+def test_random_functions_follow_seed(adapter: Adapter, name: str) -> None:
     if name not in adapter.d2l.tensors.__all__:
-        pytest.skip("names that this face has not")
+        pytest.skip("names that this package lacks")
 
     def draw() -> np.ndarray:
-        return adapter.plain(getattr(adapter.d2l, name)(*example(adapter, name)[0]))
+        return adapter.to_numpy(getattr(adapter.d2l, name)(*example(adapter, name)[0]))
 
     adapter.seed(1)
     first, second = draw(), draw()
@@ -100,7 +100,7 @@ def test_random_functions_follow_the_seed(adapter: Adapter, name: str) -> None:
     assert name != "rand" or 0 <= first.min() < first.max() <= 1
 
 
-def test_a_tensor_that_has_the_shape_is_passed(adapter: Adapter) -> None:
+def test_check_shape_accepts_right_shape(adapter: Adapter) -> None:
     kinds = [adapter.tensor]
     if adapter.ACCEPTS_NUMPY:
         kinds.append(np.array)
@@ -113,7 +113,7 @@ def test_a_tensor_that_has_the_shape_is_passed(adapter: Adapter) -> None:
             adapter.d2l.check_shape(kind(A), (3, 2))
 
 
-def test_each_tensor_name_is_sorted_and_tested_here(adapter: Adapter) -> None:
+def test_tensor_names_are_sorted_and_tested(adapter: Adapter) -> None:
     names = adapter.d2l.tensors.__all__
     assert names == sorted(names)
     assert {*names} <= {*FUNCTIONS, *RANDOM, *DTYPES, *KEYS, "check_shape"}
@@ -122,6 +122,6 @@ def test_each_tensor_name_is_sorted_and_tested_here(adapter: Adapter) -> None:
         assert name in str(getattr(adapter.d2l, name))
 
 
-def test_as_an_array_a_tensor_has_no_gradient(adapter: Adapter) -> None:
+def test_numpy_detaches_gradient(adapter: Adapter) -> None:
     if adapter.descent:
         np.testing.assert_array_equal(adapter.d2l.numpy(adapter.descent.variable(A)), A)

@@ -1,4 +1,4 @@
-"""Data and training: D2L 1.0's classes and 0.17's functions, on a corpus made here."""
+"""Tests of data and training with D2L 1.0's classes and 0.17's functions, on a small corpus."""
 
 import hashlib
 import math
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.shim.each import stand_ins
+from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import assert_close
 from tests.shim.each.translator import Translations
@@ -31,9 +31,9 @@ NUM_STEPS = 8
 
 @pytest.fixture
 def corpus(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """A small corpus in the place of D2L's: the pairs in it."""
+    """Replace D2L's corpus by a small one, and return its pairs."""
     text = "\n".join("\t".join(pair) for pair in PAIRS)
-    stand_ins.sentences(monkeypatch, adapter.d2l, tmp_path, text)
+    fake_data.sentences(monkeypatch, adapter.d2l, tmp_path, text)
     return PAIRS
 
 
@@ -44,31 +44,29 @@ def words(sentence: str) -> list[str]:
     return sentence.replace(".", " .").split()
 
 
-def test_the_pairs_of_sentences_are_numbers(adapter: Adapter, corpus: list[Any]) -> None:
+def test_sentence_pairs_become_tokens(adapter: Adapter, corpus: list[Any]) -> None:
     data = adapter.d2l.MTFraEng(batch_size=5, num_steps=NUM_STEPS, num_train=20, num_val=3)
-    source, target, lengths, answer = map(np.asarray, map(adapter.plain, data.arrays))
+    source, target, lengths, answer = map(np.asarray, map(adapter.to_numpy, data.arrays))
     assert source.shape == target.shape == answer.shape == (24, NUM_STEPS)
     for row, (english, french) in enumerate(corpus):
         expected = [*words(english), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
         assert data.src_vocab.to_tokens(source[row]) == expected
         assert lengths[row] == NUM_STEPS - expected.count("<pad>") == 7
-        said = [*words(french), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
-        assert data.tgt_vocab.to_tokens(answer[row]) == said
-        assert data.tgt_vocab.to_tokens(target[row]) == ["<bos>", *said[:-1]]
+        target_words = [*words(french), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
+        assert data.tgt_vocab.to_tokens(answer[row]) == target_words
+        assert data.tgt_vocab.to_tokens(target[row]) == ["<bos>", *target_words[:-1]]
     arrays = source, target, lengths, answer
     assert {str(array.dtype) for array in arrays} == {adapter.INTEGERS}
 
 
-def test_training_rows_come_in_batches_shuffled_and_others_in_order(
-    adapter: Adapter, corpus: list[Any]
-) -> None:
+def test_training_rows_are_shuffled_and_others_not(adapter: Adapter, corpus: list[Any]) -> None:
     data = adapter.d2l.MTFraEng(batch_size=7, num_steps=NUM_STEPS, num_train=20, num_val=3)
-    source = np.asarray(adapter.plain(data.arrays[0]))
+    source = np.asarray(adapter.to_numpy(data.arrays[0]))
     train, val = data.train_dataloader(), data.val_dataloader()
     assert [len(train), len(val)] == [3, 1]
 
     def rows(loader: Any) -> np.ndarray:
-        return np.concatenate([np.asarray(adapter.plain(batch[0])) for batch in loader])
+        return np.concatenate([np.asarray(adapter.to_numpy(batch[0])) for batch in loader])
 
     def as_set(array: np.ndarray) -> set[tuple[int, ...]]:
         return set(map(tuple, array.tolist()))
@@ -79,32 +77,30 @@ def test_training_rows_come_in_batches_shuffled_and_others_in_order(
     np.testing.assert_array_equal(rows(val), source[20:])
 
 
-def test_the_older_loader_gives_lengths_and_both_vocabularies(
+def test_load_data_nmt_returns_lengths_and_vocabularies(
     adapter: Adapter, corpus: list[Any]
 ) -> None:
-    if adapter.with_functions is None:
-        with pytest.raises(AttributeError, match=r"load_data_nmt: .* has no such name"):
-            _ = adapter.d2l.load_data_nmt
+    if adapter.train_with_functions is None:
+        adapter.assert_missing("load_data_nmt")
         return
     batches, src_vocab, tgt_vocab = adapter.d2l.load_data_nmt(6, NUM_STEPS, num_examples=23)
     assert src_vocab["<pad>"] != src_vocab["<unk>"]
-    seen = set()
+    sentences = set()
     for batch in batches:
-        source, source_lens, target, target_lens = map(np.asarray, map(adapter.plain, batch))
+        source, source_lens, target, target_lens = map(np.asarray, map(adapter.to_numpy, batch))
         for x, n, y, m in zip(source, source_lens, target, target_lens, strict=True):
             assert set(src_vocab.to_tokens(x[n:])) <= {"<pad>"}
             assert src_vocab.to_tokens(x[:n])[-1] == tgt_vocab.to_tokens(y[:m])[-1] == "<eos>"
             english = " ".join(src_vocab.to_tokens(x[: n - 1])).replace(" .", ".")
-            seen.add((english, " ".join(tgt_vocab.to_tokens(y[: m - 1]))))
-    assert seen == set(corpus)
+            sentences.add((english, " ".join(tgt_vocab.to_tokens(y[: m - 1]))))
+    assert sentences == set(corpus)
 
 
 # Training
 
 
 @pytest.mark.parametrize("clip", [0, 0.01])
-def test_a_step_of_training_follows_the_gradient(adapter: Adapter, clip: float) -> None:
-    """One batch, one epoch, stochastic gradient descent: known to the last digit."""
+def test_training_step_follows_gradient(adapter: Adapter, clip: float) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6, 4)).astype("float32")
     Y = np.array([0, 1, 2, 0, 1, 2], "int32")
@@ -126,7 +122,7 @@ def test_a_step_of_training_follows_the_gradient(adapter: Adapter, clip: float) 
     assert board["val_acc"] == [(1, pytest.approx((logits.argmax(axis=1) == Y).mean()))]
 
 
-def test_a_classifier_learns(adapter: Adapter) -> None:
+def test_classifier_learns(adapter: Adapter) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4)).astype("float32")
     Y = X[:, :3].argmax(axis=1).astype("int32")
@@ -134,10 +130,10 @@ def test_a_classifier_learns(adapter: Adapter) -> None:
     assert board["val_acc"][-1][1] > 0.9
 
 
-def test_a_pair_gives_its_state_as_well_and_a_model_of_a_subclass_the_output_alone(
+def test_encoder_decoder_returns_state_and_subclass_does_not(
     adapter: Adapter,
 ) -> None:
-    """As D2L 0.17's ``EncoderDecoder`` and 1.0's ``Seq2Seq``. JAX, which 0.17 had not, is as 1.0."""
+    """Test the results of D2L 0.17's ``EncoderDecoder``, and of 1.0's ``Seq2Seq``, the only ones in JAX."""
     d2l = adapter.d2l
     call = next(name for name in ("forward", "call", "__call__") if hasattr(d2l.Encoder, name))
     encoder = {call: lambda self, X, *args, **kwargs: 2 * X}
@@ -148,21 +144,21 @@ def test_a_pair_gives_its_state_as_well_and_a_model_of_a_subclass_the_output_alo
     X, Z, lens = np.random.default_rng(0).normal(size=(3, 2, 4)).astype("float32")
     parts = (type("Own", (d2l.Encoder,), encoder), type("Own", (d2l.Decoder,), decoder))
     subclass = type("Own", (d2l.EncoderDecoder,), {})
-    pair, own = (
+    pair_output, own_output = (
         adapter.layer(model(*(part() for part in parts)))(X, Z, lens)
         for model in (d2l.EncoderDecoder, subclass)
     )
     output, state = Z * (2 * X + lens), 2 * X + lens + 1
-    assert_close(own, output)
-    if adapter.with_functions is None:
-        assert_close(pair, output)
+    assert_close(own_output, output)
+    if adapter.train_with_functions is None:
+        assert_close(pair_output, output)
     else:
-        assert isinstance(pair, list)
-        assert_close(pair[0], output)
-        assert_close(pair[1], state)
+        assert isinstance(pair_output, list)
+        assert_close(pair_output[0], output)
+        assert_close(pair_output[1], state)
 
 
-def test_padding_does_not_count_in_the_loss_of_a_translation(adapter: Adapter) -> None:
+def test_padding_does_not_count_in_translation_loss(adapter: Adapter) -> None:
     rng = np.random.default_rng(0)
     Y_hat = rng.normal(size=(2, 4, 5)).astype("float32")
     Y = np.array([[3, 4, 1, 1], [2, 3, 4, 1]], "int32")  # 1 is padding
@@ -180,7 +176,7 @@ def test_prediction_leaves_each_layer_in_its_mode(adapter: Adapter, modes: list[
     if not hasattr(seq2seq, "evaluation_mode"):
         pytest.skip("layers have no modes in this framework")
     block = adapter.build(
-        "TransformerEncoderBlock", *adapter.FORMS["TransformerEncoderBlock"]["short"]
+        "TransformerEncoderBlock", *adapter.forms["TransformerEncoderBlock"]["short"]
     )
     layers = [block.layer, block.part("attention"), block.part("attention.attention")]
     for layer, mode in zip(layers, modes, strict=True):  # each with all that is in it
@@ -190,12 +186,12 @@ def test_prediction_leaves_each_layer_in_its_mode(adapter: Adapter, modes: list[
     assert [layer.training for layer in layers] == modes
 
 
-def test_a_summary_names_each_layer_and_its_shape(
-    adapter: Adapter, own: Any, capsys: pytest.CaptureFixture[str]
+def test_summary_names_each_layer_and_its_shape(
+    adapter: Adapter, descent: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = adapter.d2l.Classifier()
     dense = adapter.linear(4, None)
-    model.net = own.dropped(dense, 0.5)
+    model.net = descent.add_dropout(dense, 0.5)
     model.layer_summary((2, 4))
     assert capsys.readouterr().out.splitlines() == [
         f"{type(dense).__name__} output shape:\t (2, 3)",
@@ -204,68 +200,67 @@ def test_a_summary_names_each_layer_and_its_shape(
 
 
 def is_attention(weights: list[Any], num_keys: int, length: int) -> bool:
-    """Each row sums to 1, and nothing looks at padding."""
+    """Return whether each row sums to 1, with no weight on padding."""
     rows = np.concatenate([np.reshape(block, (-1, num_keys)) for step in weights for block in step])
     return np.allclose(rows.sum(axis=1), 1, atol=1e-5) and not rows[:, length:].any()
 
 
-def check(done: Translations, expected: list[str], adapter: Adapter) -> None:
+def check_translations(result: Translations, expected: list[str], adapter: Adapter) -> None:
     scores = [
-        adapter.d2l.bleu(said, want, k=2)
-        for said, want in zip(done.sentences, expected, strict=True)
+        adapter.d2l.bleu(sentence, want, k=2)
+        for sentence, want in zip(result.sentences, expected, strict=True)
     ]
-    assert scores == [1.0] * len(expected), done.sentences[:3]
-    assert len(done.weights) >= 6, "a step for each token"
-    assert is_attention(done.weights, NUM_STEPS, 7)
+    assert scores == [1.0] * len(expected), result.sentences[:3]
+    assert len(result.weights) >= 6, "a step for each token"
+    assert is_attention(result.weights, NUM_STEPS, 7)
 
 
 @pytest.mark.release("jax")
-def test_a_transformer_learns_its_pairs_by_a_trainer(adapter: Adapter, corpus: list[Any]) -> None:
-    # Eight in every batch, and asked for: JAX compiles the model anew for each number.
+def test_transformer_learns_pairs_with_trainer(adapter: Adapter, corpus: list[Any]) -> None:
+    # All batches have eight rows, since JAX compiles the model anew for each size.
     data = adapter.d2l.MTFraEng(batch_size=8, num_steps=NUM_STEPS, num_train=16, num_val=8)
     pairs = corpus[:16:2]
-    done = adapter.with_trainer(data, tuple(map(list, zip(*pairs, strict=True))), epochs=20)
-    check(done, [french for _, french in pairs], adapter)
-    assert done.losses[-1] < 0.1 < done.losses[0]
+    result = adapter.train_with_trainer(data, tuple(map(list, zip(*pairs, strict=True))), epochs=20)
+    check_translations(result, [french for _, french in pairs], adapter)
+    assert result.losses[-1] < 0.1 < result.losses[0]
 
 
 @pytest.mark.release("tensorflow")
-def test_a_transformer_learns_its_pairs_by_functions(
+def test_transformer_learns_pairs_with_functions(
     adapter: Adapter, corpus: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if adapter.with_functions is None:
-        with pytest.raises(AttributeError, match=r"train_seq2seq: .* has no such name"):
-            _ = adapter.d2l.train_seq2seq
+    if adapter.train_with_functions is None:
+        adapter.assert_missing("train_seq2seq")
         return
-    asked = corpus[::7]  # one by one, which takes its time
-    sources = [english.replace(".", " .") for english, _ in asked]
-    done = adapter.with_functions(
+    pairs = corpus[::7]  # few, since sentences are translated one by one
+    sources = [english.replace(".", " .") for english, _ in pairs]
+    result = adapter.train_with_functions(
         lambda: adapter.d2l.load_data_nmt(8, NUM_STEPS, 23),
-        (sources, [french for _, french in asked]),
+        (sources, [french for _, french in pairs]),
         NUM_STEPS,
         epochs=15,
     )
-    check(done, [french for _, french in asked], adapter)
+    check_translations(result, [french for _, french in pairs], adapter)
     assert "tokens/sec on" in capsys.readouterr().out
 
 
-def test_training_by_functions_clips_the_gradients(
+def test_train_seq2seq_clips_gradients(
     adapter: Adapter,
     corpus: list[Any],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Clipped to nothing, they move nothing: a second epoch's loss is the first's."""
-    if adapter.with_functions is None:  # as the test above says
+    """Clip gradients to nothing, so that the second epoch's loss is the first's."""
+    if adapter.train_with_functions is None:  # tested above
         return
     seq2seq = import_module(f"{adapter.d2l.__name__}.seq2seq")
     clip = seq2seq.clip_gradients
 
     def losses() -> list[str]:
         for epochs in (1, 2):
-            asked = [[corpus[0][0].replace(".", " .")], [corpus[0][1]]]
-            adapter.with_functions(
-                lambda: adapter.d2l.load_data_nmt(24, NUM_STEPS, 23), asked, NUM_STEPS, epochs
+            pairs = [[corpus[0][0].replace(".", " .")], [corpus[0][1]]]
+            adapter.train_with_functions(
+                lambda: adapter.d2l.load_data_nmt(24, NUM_STEPS, 23), pairs, NUM_STEPS, epochs
             )
         return re.findall(r"loss (\d+\.\d+)", capsys.readouterr().out)
 
@@ -284,14 +279,14 @@ def test_fashion_pictures_come_in_batches(
 ) -> None:
     images = make_fashion(adapter.d2l, tmp_path, monkeypatch)
     data = adapter.d2l.FashionMNIST(batch_size=4)
-    X, y = (np.asarray(adapter.plain(part)) for part in next(iter(data.val_dataloader())))
+    X, y = (np.asarray(adapter.to_numpy(part)) for part in next(iter(data.val_dataloader())))
     assert X.dtype == np.float32
     assert_close(X.reshape(4, 28, 28), images["t10k"][:4] / 255)
     assert y.tolist() == [0, 1, 2, 3]
     assert data.text_labels(y) == ["t-shirt", "trouser", "pullover", "dress"]
     assert [len(data.train_dataloader()), len(data.val_dataloader())] == [3, 2]
     X, _ = next(iter(adapter.d2l.FashionMNIST(batch_size=4, resize=(14, 21)).train_dataloader()))
-    assert np.squeeze(adapter.plain(X)).shape == (4, 14, 21)
+    assert np.squeeze(adapter.to_numpy(X)).shape == (4, 14, 21)
     for ncols in (4, 3):  # all of them, or what there are places for
         data.visualize(next(iter(data.val_dataloader())), ncols=ncols)
         titles = [axes.get_title() for axes in adapter.d2l.plt.gcf().axes]
@@ -301,7 +296,7 @@ def test_fashion_pictures_come_in_batches(
 def make_fashion(
     d2l: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, np.ndarray]:
-    """A reader's own files in the data set's format, a few noisy pictures each."""
+    """Write a reader's own files in the data set's format, with a few noisy pictures."""
     import gzip
 
     rng = np.random.default_rng(0)

@@ -1,7 +1,6 @@
-"""Additive attention, the Transformer's parts and the recurrent encoder, held to the reference.
+"""Tests of additive attention, the Transformer's parts and the recurrent encoder against the reference.
 
-A layer gets its sizes in a first call and then random parameters, all of them; what it computes
-with these is compared with what the reference makes of the same.
+A layer gets its sizes in a first call, and then random parameters, which the reference uses, too.
 """
 
 import math
@@ -34,7 +33,7 @@ def norm(adapter: Adapter, layer: Any, path: str) -> reference.LayerNorm:
 def block(
     adapter: Adapter, layer: Any, x: np.ndarray, lens: np.ndarray, heads: int, path: str = ""
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A Transformer encoder block, by the reference."""
+    """Return the reference's output and weights of a Transformer encoder block."""
     roles = {f"w_{role}": linear(layer, f"{path}attention.W_{role}") for role in "qkvo"}
     attended, weights = reference.multi_head_attention(x, x, x, lens, num_heads=heads, **roles)
     y = norm(adapter, layer, f"{path}addnorm1.ln")(x + attended)
@@ -48,12 +47,12 @@ def block(
 
 
 @every_kind_of_lengths
-@pytest.mark.parametrize("told", [False, True], ids=["sizes from the input", "sizes told"])
-def test_additive_attention_equals_the_reference(
-    adapter: Adapter, valid_lens: np.ndarray | None, told: bool
+@pytest.mark.parametrize("has_sizes", [False, True], ids=["sizes from the input", "explicit sizes"])
+def test_additive_attention_matches_reference(
+    adapter: Adapter, valid_lens: np.ndarray | None, has_sizes: bool
 ) -> None:
     case = make_case(valid_lens, sizes=(6, 5, 7), dtype="float32")
-    layer = adapter.build("AdditiveAttention", *((5, 6) if told else ()), 8, 0.5)
+    layer = adapter.build("AdditiveAttention", *((5, 6) if has_sizes else ()), 8, 0.5)
     layer.randomize(*case.arrays)
     roles = {name: linear(layer, f"{name[0].upper()}_{name[2]}") for name in ("w_q", "w_k")}
     output, weights = reference.additive_attention(*case.arrays, **roles, w_v=linear(layer, "w_v"))
@@ -62,7 +61,7 @@ def test_additive_attention_equals_the_reference(
     assert (layer.attention_weights[case.is_masked] == 0).all()
 
 
-def test_additive_attention_drops_weights_in_training_alone(adapter: Adapter) -> None:
+def test_additive_attention_drops_weights_in_training_only(adapter: Adapter) -> None:
     case = make_case(steps=(30, 40), dtype="float32")
     layer = adapter.build("AdditiveAttention", 8, 0.5)
     identity = np.tile(np.eye(40, dtype="float32"), (2, 1, 1))
@@ -76,7 +75,7 @@ def test_additive_attention_drops_weights_in_training_alone(adapter: Adapter) ->
 # Heads, apart and together
 
 
-def test_heads_are_taken_apart_and_put_together_again(adapter: Adapter) -> None:
+def test_heads_are_split_and_merged(adapter: Adapter) -> None:
     apart = adapter.call("transpose_qkv", X, 4)
     assert apart.shape == (8, 5, 2)
     for example in range(2):
@@ -90,9 +89,7 @@ def test_heads_are_taken_apart_and_put_together_again(adapter: Adapter) -> None:
 
 
 @pytest.mark.parametrize("shape", [(2, 5), (2, 5, 3)], ids=["steps", "steps of vectors"])
-def test_sequence_mask_fills_what_is_past_the_length_and_changes_nothing_else(
-    adapter: Adapter, shape: tuple[int, ...]
-) -> None:
+def test_sequence_mask_fills_past_length_only(adapter: Adapter, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).normal(size=shape).astype("float32")
     before = x.copy()
     masked = adapter.call("sequence_mask", x, LENS, value=-1)
@@ -107,21 +104,21 @@ def test_sequence_mask_fills_what_is_past_the_length_and_changes_nothing_else(
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
-def test_a_position_wise_network_equals_the_reference(adapter: Adapter, form: str) -> None:
-    layer = adapter.build("PositionWiseFFN", *adapter.FORMS["PositionWiseFFN"][form])
+def test_position_wise_network_matches_reference(adapter: Adapter, form: str) -> None:
+    layer = adapter.build("PositionWiseFFN", *adapter.forms["PositionWiseFFN"][form])
     layer.randomize(X)
     dense = {name: linear(layer, name) for name in ("dense1", "dense2")}
     assert_close(layer(X), reference.position_wise(X, **dense))
 
 
-def test_add_norm_equals_the_reference(adapter: Adapter) -> None:
-    layer = adapter.build("AddNorm", *adapter.FORMS["AddNorm"])
+def test_add_norm_matches_reference(adapter: Adapter) -> None:
+    layer = adapter.build("AddNorm", *adapter.forms["AddNorm"])
     layer.randomize(X, X)
     assert_close(layer(X, X[::-1].copy()), norm(adapter, layer, "ln")(X + X[::-1]))
 
 
-def test_add_norm_drops_what_was_added_and_not_what_was_there(adapter: Adapter) -> None:
-    *shape, _ = adapter.FORMS["AddNorm"]
+def test_add_norm_dropout_spares_residual(adapter: Adapter) -> None:
+    *shape, _ = adapter.forms["AddNorm"]
     layer = adapter.build("AddNorm", *shape, 1.0)
     layer.randomize(X, X)
     assert_close(layer(X, X[::-1].copy(), training=True), norm(adapter, layer, "ln")(X))
@@ -129,19 +126,19 @@ def test_add_norm_drops_what_was_added_and_not_what_was_there(adapter: Adapter) 
 
 @pytest.mark.parametrize("form", ["short", "long"])
 @pytest.mark.parametrize("lens", [LENS, None], ids=["lengths", "no lengths"])
-def test_an_encoder_block_equals_the_reference(
+def test_encoder_block_matches_reference(
     adapter: Adapter, form: str, lens: np.ndarray | None
 ) -> None:
     layer = adapter.build(
-        "TransformerEncoderBlock", *adapter.FORMS["TransformerEncoderBlock"][form]
+        "TransformerEncoderBlock", *adapter.forms["TransformerEncoderBlock"][form]
     )
     layer.randomize(X, lens)
     assert_close(layer(X, lens), block(adapter, layer, X, lens, heads=2)[0], 1e-4)
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
-def test_the_encoder_equals_the_reference(adapter: Adapter, form: str) -> None:
-    layer = adapter.build("TransformerEncoder", *adapter.FORMS["TransformerEncoder"][form])
+def test_transformer_encoder_matches_reference(adapter: Adapter, form: str) -> None:
+    layer = adapter.build("TransformerEncoder", *adapter.forms["TransformerEncoder"][form])
     layer.randomize(TOKENS, LENS)
     embedded = layer.parameters("embedding")["table"][TOKENS] * math.sqrt(8)
     x = embedded + reference.positional_encoding(5, 8)
@@ -156,12 +153,12 @@ def test_the_encoder_equals_the_reference(adapter: Adapter, form: str) -> None:
         assert_close(ours.reshape(-1, 5, 5), theirs, 1e-4)
 
 
-def test_the_old_name_of_the_block_is_the_same_class(adapter: Adapter) -> None:
+def test_encoder_block_is_alias(adapter: Adapter) -> None:
     assert adapter.d2l.EncoderBlock is adapter.d2l.TransformerEncoderBlock
 
 
-def test_what_is_padding_does_not_reach_what_is_not(adapter: Adapter) -> None:
-    layer = adapter.build("TransformerEncoder", *adapter.FORMS["TransformerEncoder"]["short"])
+def test_padding_does_not_affect_other_tokens(adapter: Adapter) -> None:
+    layer = adapter.build("TransformerEncoder", *adapter.forms["TransformerEncoder"]["short"])
     layer.randomize(TOKENS, LENS)
     other = TOKENS.copy()
     other[0, 3:] = 6
@@ -171,7 +168,7 @@ def test_what_is_padding_does_not_reach_what_is_not(adapter: Adapter) -> None:
 # Recurrent
 
 
-def test_the_recurrent_encoder_equals_the_reference(adapter: Adapter) -> None:
+def test_recurrent_encoder_matches_reference(adapter: Adapter) -> None:
     layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 3)
     layer.randomize(TOKENS)
     embedded = layer.parameters("embedding")["table"][TOKENS.T]
@@ -181,10 +178,10 @@ def test_the_recurrent_encoder_equals_the_reference(adapter: Adapter) -> None:
     assert_close(np.asarray(got_states), states)
 
 
-def test_the_recurrent_encoder_of_0_17(
+def test_recurrent_encoder_of_0_17(
     adapter: Adapter, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It gave the batch first in TensorFlow, and the state in a list in MXNet."""
+    """Test 0.17's results: in TensorFlow the first axis was the batch, in MXNet the state was a list."""
     framework = pytestconfig.getoption("framework")
     layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 2)
     layer.randomize(TOKENS)
@@ -194,13 +191,13 @@ def test_the_recurrent_encoder_of_0_17(
     if framework == "mxnet":
         assert isinstance(got_states, list)
         (got_states,) = got_states
-    of_then = outputs.swapaxes(0, 1) if framework == "tensorflow" else outputs
-    np.testing.assert_array_equal(got_outputs, of_then)
+    expected = outputs.swapaxes(0, 1) if framework == "tensorflow" else outputs
+    np.testing.assert_array_equal(got_outputs, expected)
     np.testing.assert_array_equal(np.asarray(got_states), np.asarray(states))
 
 
-def test_dropout_stands_between_recurrent_layers_alone(adapter: Adapter) -> None:
-    """After one step a layer's state tells which of the few possible inputs it has read."""
+def test_dropout_is_only_between_recurrent_layers(adapter: Adapter) -> None:
+    """Test one step, after which a layer's state shows which of a few possible inputs it has read."""
     tokens = np.arange(7, dtype="int32")[:, None]
     layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 2, 0.25)
     layer.randomize(tokens)
@@ -211,11 +208,11 @@ def test_dropout_stands_between_recurrent_layers_alone(adapter: Adapter) -> None
         masks = np.ones((1, below.shape[1]))
         if number or adapter.DROPS_INPUTS:
             masks = np.array([*product((0, 1), repeat=below.shape[1])]) / 0.75
-        _, (possible,) = reference.gru(
+        _, (candidates,) = reference.gru(
             [(below[:, None] * masks).reshape(-1, len(masks[0]))], [gates]
         )
-        possible = possible.reshape(len(below), len(masks), -1)
-        distances = np.abs(possible - np.asarray(states[number])[:, None]).max(axis=2)
+        candidates = candidates.reshape(len(below), len(masks), -1)
+        distances = np.abs(candidates - np.asarray(states[number])[:, None]).max(axis=2)
         assert (distances.min(axis=1) < 1e-5).all()
         assert len({*distances.argmin(axis=1)}) > 1 or len(masks) == 1
         below = np.asarray(states[number])
@@ -223,7 +220,7 @@ def test_dropout_stands_between_recurrent_layers_alone(adapter: Adapter) -> None
 
 
 @pytest.mark.parametrize("num_layers", [1, 3])
-def test_a_recurrent_layer_goes_on_from_its_state(adapter: Adapter, num_layers: int) -> None:
+def test_recurrent_layer_continues_from_state(adapter: Adapter, num_layers: int) -> None:
     sizes = [6, 4, num_layers, 0.5]
     if "num_inputs" not in signature(adapter.d2l.GRU).parameters:
         del sizes[0]
@@ -239,7 +236,7 @@ def test_a_recurrent_layer_goes_on_from_its_state(adapter: Adapter, num_layers: 
 
 
 @pytest.mark.parametrize("valid_lens", [LENGTHS["per query"]], ids=["per query"])
-def test_a_query_without_a_key_pools_zero_additively(
+def test_additive_query_without_keys_has_zero_output(
     adapter: Adapter, valid_lens: np.ndarray
 ) -> None:
     case = make_case(valid_lens, dtype="float32")

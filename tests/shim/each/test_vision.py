@@ -1,4 +1,4 @@
-"""The names of D2L's chapter on computer vision, against NumPy in float64 and cases worked out by hand."""
+"""Tests of D2L's chapter on computer vision, against NumPy in float64 and cases computed by hand."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.shim.each import stand_ins
+from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
@@ -26,16 +26,14 @@ pytestmark = pytest.mark.usefixtures("no_figures_left")
 RNG = np.random.default_rng(5)
 CORNERS = RNG.random((7, 2))
 BOXES = np.concatenate([CORNERS, CORNERS + 0.1 + 0.5 * RNG.random((7, 2))], axis=1)
-# A quarter of the picture, its right half, all of it, and a strip that is 0.36 of the first.
+# A quarter of the picture, its right half, all of it, and a strip with 0.36 of the first's area.
 ANCHORS = np.array([[0, 0, 0.5, 0.5], [0.5, 0, 1, 1], [0, 0, 1, 1], [0, 0, 0.18, 0.5]])
 
 
 @pytest.fixture(autouse=True)
 def _in_this_framework(adapter: Adapter) -> None:
     if "box_iou" not in adapter.d2l.__all__:
-        for name in ("box_iou", "resnet18", "train_ch13", "VOCSegDataset"):
-            with pytest.raises(AttributeError, match=f"{name}: .* has no such name"):
-                getattr(adapter.d2l, name)
+        adapter.assert_missing("box_iou", "resnet18", "train_ch13", "VOCSegDataset")
         pytest.skip("D2L has no such chapter in this framework")
 
 
@@ -44,7 +42,7 @@ def floats(adapter: Adapter, x: Any) -> Any:
 
 
 def overlap(one: Any, other: Any) -> float:
-    """Of two boxes, by the definition."""
+    """Return the intersection over union of two boxes, by its definition."""
     sides = [max(0.0, min(one[i + 2], other[i + 2]) - max(one[i], other[i])) for i in range(2)]
     areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)]
     common = sides[0] * sides[1]
@@ -54,19 +52,21 @@ def overlap(one: Any, other: Any) -> float:
 # Boxes
 
 
-def test_boxes_have_corners_or_a_center(adapter: Adapter) -> None:
+def test_boxes_convert_between_corners_and_center(adapter: Adapter) -> None:
     corners = floats(adapter, [[10, 20, 50, 100], *BOXES])
-    centers = adapter.plain(adapter.d2l.box_corner_to_center(corners))
+    centers = adapter.to_numpy(adapter.d2l.box_corner_to_center(corners))
     assert centers[0].tolist() == [30, 60, 40, 80]
     assert_close(centers[1:, 2:], BOXES[:, 2:] - BOXES[:, :2])
     assert_close(
-        adapter.plain(adapter.d2l.box_center_to_corner(floats(adapter, centers))),
-        adapter.plain(corners),
+        adapter.to_numpy(adapter.d2l.box_center_to_corner(floats(adapter, centers))),
+        adapter.to_numpy(corners),
     )
 
 
-def test_the_overlap_is_the_share_of_the_union(adapter: Adapter) -> None:
-    got = adapter.plain(adapter.d2l.box_iou(floats(adapter, BOXES), floats(adapter, BOXES[::-2])))
+def test_overlap_is_intersection_over_union(adapter: Adapter) -> None:
+    got = adapter.to_numpy(
+        adapter.d2l.box_iou(floats(adapter, BOXES), floats(adapter, BOXES[::-2]))
+    )
     assert_close(got, [[overlap(one, other) for other in BOXES[::-2]] for one in BOXES])
     assert 0 < (got == 0).sum() < got.size
 
@@ -81,52 +81,54 @@ def test_anchors_are_around_each_pixel(adapter: Adapter) -> None:
             for s, r in [(0.75, 1), (0.5, 1), (0.75, 4), (0.75, 0.25)]:
                 w, h = s * np.sqrt(r) * height / width, s / np.sqrt(r)
                 want.append([x - w / 2, y - h / 2, x + w / 2, y + h / 2])
-    got = adapter.plain(
+    got = adapter.to_numpy(
         adapter.d2l.multibox_prior(floats(adapter, np.zeros((1, 3, height, width))), sizes, ratios)
     )
     assert got.dtype == np.float32
     assert_close(got, [want])
 
 
-def test_offsets_lead_to_the_box_and_back(adapter: Adapter) -> None:
+def test_offsets_are_inverted(adapter: Adapter) -> None:
     anchors, assigned = (
         floats(adapter, [[0, 0, 2, 4], *BOXES]),
         floats(adapter, [[1, 1, 5, 3], *BOXES[::-1]]),
     )
     offsets = adapter.d2l.offset_boxes(anchors, assigned)
-    # The center moves by 2 of a width of 2 and by 0; it is twice as wide, and half as high.
-    assert_close(adapter.plain(offsets)[0], [10, 0, 5 * np.log(2), -5 * np.log(2)])
+    # The center moves by 2, a whole width, and by 0; the box gets twice as wide and half as high.
+    assert_close(adapter.to_numpy(offsets)[0], [10, 0, 5 * np.log(2), -5 * np.log(2)])
     assert_close(
-        adapter.plain(adapter.d2l.offset_inverse(anchors, offsets)), adapter.plain(assigned), 1e-4
+        adapter.to_numpy(adapter.d2l.offset_inverse(anchors, offsets)),
+        adapter.to_numpy(assigned),
+        1e-4,
     )
 
 
-def assigned(adapter: Adapter, truth: Any, anchors: Any, *args: Any) -> list[int]:
+def assign(adapter: Adapter, truth: Any, anchors: Any, *args: Any) -> list[int]:
     device = floats(adapter, 0)
     device = next(
         getattr(device, name) for name in ("device", "ctx", "place") if hasattr(device, name)
     )
-    given = floats(adapter, truth), floats(adapter, anchors)
-    return adapter.plain(adapter.d2l.assign_anchor_to_bbox(*given, device, *args)).tolist()
+    inputs = floats(adapter, truth), floats(adapter, anchors)
+    return adapter.to_numpy(adapter.d2l.assign_anchor_to_bbox(*inputs, device, *args)).tolist()
 
 
-def test_each_anchor_gets_the_box_that_is_near_and_each_box_an_anchor(adapter: Adapter) -> None:
+def test_anchors_are_assigned_to_boxes(adapter: Adapter) -> None:
     near = [0, 0, 0.5, 0.45]  # of the first anchor 0.9, of the last 0.35
-    assert assigned(adapter, [near], ANCHORS) == [0, -1, -1, -1]
-    assert assigned(adapter, [near], ANCHORS, 0.3) == [0, -1, -1, 0]
-    # The first box takes the anchor that both overlap most; the other gets what is left.
-    assert assigned(adapter, [near, [0, 0, 0.5, 0.4]], ANCHORS) == [0, -1, -1, 1]
+    assert assign(adapter, [near], ANCHORS) == [0, -1, -1, -1]
+    assert assign(adapter, [near], ANCHORS, 0.3) == [0, -1, -1, 0]
+    # The first box takes the anchor that both overlap most; the other gets the best of the rest.
+    assert assign(adapter, [near, [0, 0, 0.5, 0.4]], ANCHORS) == [0, -1, -1, 1]
     far = [0.9, 0.9, 1, 1]
-    assert assigned(adapter, [near, far], ANCHORS[:2]) == [0, 1]
-    assert assigned(adapter, [near, near, near], ANCHORS[:1]) == [0]  # more boxes than anchors
-    assert assigned(adapter, np.zeros((0, 4)), ANCHORS) == [-1] * 4
+    assert assign(adapter, [near, far], ANCHORS[:2]) == [0, 1]
+    assert assign(adapter, [near, near, near], ANCHORS[:1]) == [0]  # more boxes than anchors
+    assert assign(adapter, np.zeros((0, 4)), ANCHORS) == [-1] * 4
 
 
 def test_anchors_are_labelled(adapter: Adapter) -> None:
     near, right = [0, 0, 0.5, 0.45], [0.5, 0, 1, 0.8]
     labels = floats(adapter, [[[1, *near], [0, *right]], [[0, *right], [2, *near]]])
     offsets, mask, classes = map(
-        adapter.plain, adapter.d2l.multibox_target(floats(adapter, ANCHORS[None]), labels)
+        adapter.to_numpy, adapter.d2l.multibox_target(floats(adapter, ANCHORS[None]), labels)
     )
     assert classes.tolist() == [[2, 1, 0, 0], [3, 1, 0, 0]]
     assert mask.tolist() == [[1] * 8 + [0] * 8] * 2
@@ -135,7 +137,7 @@ def test_anchors_are_labelled(adapter: Adapter) -> None:
     assert_close(offsets, [[*first, *second, *[0] * 8]] * 2)
 
 
-def kept(boxes: Any, scores: Any, threshold: float) -> list[int]:
+def keep_best(boxes: Any, scores: Any, threshold: float) -> list[int]:
     chosen: list[int] = []
     for i in sorted(range(len(boxes)), key=lambda i: -scores[i]):
         if all(overlap(boxes[i], boxes[j]) <= threshold for j in chosen):
@@ -144,30 +146,30 @@ def kept(boxes: Any, scores: Any, threshold: float) -> list[int]:
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.2, 0.6, 1.0])
-def test_the_best_of_boxes_that_overlap_is_kept(adapter: Adapter, threshold: float) -> None:
+def test_nms_keeps_best_of_overlapping_boxes(adapter: Adapter, threshold: float) -> None:
     scores = RNG.permutation(7) / 7
     boxes = BOXES - 0.7 * np.tile(CORNERS, 2)  # closer together: some go
-    got = adapter.plain(adapter.d2l.nms(floats(adapter, boxes), floats(adapter, scores), threshold))
-    assert got.tolist() == kept(boxes.astype("float32"), scores, threshold)
+    got = adapter.to_numpy(
+        adapter.d2l.nms(floats(adapter, boxes), floats(adapter, scores), threshold)
+    )
+    assert got.tolist() == keep_best(boxes.astype("float32"), scores, threshold)
     if threshold == 0.2:
         assert 1 < len(got) < 7
 
 
-def test_what_is_detected(adapter: Adapter) -> None:
-    """D2L's own example in short: three dogs in one place, and a cat."""
+def test_multibox_detection_matches_d2ls_example(adapter: Adapter) -> None:
     anchors = np.array([[0.1, 0.08, 0.52, 0.92], [0.08, 0.2, 0.56, 0.95], [0.15, 0.3, 0.62, 0.91]])
     anchors = np.array([*anchors, [0.55, 0.2, 0.9, 0.88]])
     probs = np.array([[0.1, 0.2, 0.3, 0.1], [0.9, 0.8, 0.7, 0.005], [0, 0, 0, 0.895]])
     offsets = np.zeros((1, 16))
     offsets[0, 13] = 1  # the last one's, down by a tenth of its height
-    given = [floats(adapter, x) for x in (probs[None], offsets, anchors[None])]
-    (got,) = adapter.plain(adapter.d2l.multibox_detection(*given, 0.5))
+    inputs = [floats(adapter, x) for x in (probs[None], offsets, anchors[None])]
+    (got,) = adapter.to_numpy(adapter.d2l.multibox_detection(*inputs, 0.5))
     cat = anchors[3] + [0, 0.068, 0, 0.068]
     want = [[0, 0.9, *anchors[0]], [1, 0.895, *cat], [-1, 0.8, *anchors[1]], [-1, 0.7, *anchors[2]]]
     assert_close(got, want)
-    (got,) = adapter.plain(
-        adapter.d2l.multibox_detection(*given, 0.5, 0.85)
-    )  # what is below is background
+    # Below the threshold is background.
+    (got,) = adapter.to_numpy(adapter.d2l.multibox_detection(*inputs, 0.5, 0.85))
     want[2][1], want[3][1] = 0.2, 0.3
     assert_close(got, want)
 
@@ -175,49 +177,53 @@ def test_what_is_detected(adapter: Adapter) -> None:
 # Networks
 
 
-def convolve(x: Any, layer: Any, strides: int, plain: Any) -> Any:
-    """(channels, height, width), with zeros around that keep its sides."""
-    weight, bias = (plain(w.data() if callable(w.data) else w) for w in (layer.weight, layer.bias))
+def convolve(x: Any, layer: Any, strides: int, to_numpy: Any) -> Any:
+    """Convolve x (channels, height, width), with zero padding that keeps its size."""
+    weight, bias = (
+        to_numpy(w.data() if callable(w.data) else w) for w in (layer.weight, layer.bias)
+    )
     side = weight.shape[-1] // 2
     padded = np.pad(x, ((0, 0), (side, side), (side, side)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], (1, 2))
-    found = np.einsum("crshw,ochw->ors", windows, weight.astype("float64"))
-    return found[:, ::strides, ::strides] + bias[:, None, None]
+    output = np.einsum("crshw,ochw->ors", windows, weight.astype("float64"))
+    return output[:, ::strides, ::strides] + bias[:, None, None]
 
 
 @pytest.mark.parametrize(("channels", "strides"), [(3, 1), (5, 2)])
-def test_a_residual_block_adds_to_its_input(adapter: Adapter, channels: int, strides: int) -> None:
-    is_lazy = adapter.d2l.__name__.endswith("mxnet")
+def test_residual_block_matches_reference(adapter: Adapter, channels: int, strides: int) -> None:
+    is_mxnet = adapter.d2l.__name__.endswith("mxnet")
     others = () if strides == 1 else (True, strides)
-    block = adapter.d2l.Residual(*(() if is_lazy else (3,)), channels, *others)
-    if is_lazy:
+    block = adapter.d2l.Residual(*(() if is_mxnet else (3,)), channels, *others)
+    if is_mxnet:
         block.initialize()
     else:
         block.eval()
     x = RNG.normal(size=(2, 3, 6, 5)).astype("float32")
-    got = adapter.plain(block(adapter.tensor(x)))
+    got = adapter.to_numpy(block(adapter.tensor(x)))
     for one, y in zip(x, got, strict=True):
-        hidden = convolve(one, block.conv1, strides, adapter.plain) / np.sqrt(1 + 1e-5)
-        new = convolve(np.maximum(hidden, 0), block.conv2, 1, adapter.plain) / np.sqrt(1 + 1e-5)
-        old = one if strides == 1 else convolve(one, block.conv3, strides, adapter.plain)
-        assert_close(y, np.maximum(new + old, 0), 1e-4)
+        hidden = convolve(one, block.conv1, strides, adapter.to_numpy) / np.sqrt(1 + 1e-5)
+        inner = convolve(np.maximum(hidden, 0), block.conv2, 1, adapter.to_numpy) / np.sqrt(
+            1 + 1e-5
+        )
+        shortcut = one if strides == 1 else convolve(one, block.conv3, strides, adapter.to_numpy)
+        assert_close(y, np.maximum(inner + shortcut, 0), 1e-4)
 
 
-def test_a_small_resnet_halves_its_sides_three_times(adapter: Adapter) -> None:
-    is_lazy = adapter.d2l.__name__.endswith("mxnet")
-    net = adapter.d2l.resnet18(10) if is_lazy else adapter.d2l.resnet18(10, 3)
-    if is_lazy:
+def test_resnet18_has_d2ls_shapes_and_sizes(adapter: Adapter) -> None:
+    is_mxnet = adapter.d2l.__name__.endswith("mxnet")
+    net = adapter.d2l.resnet18(10) if is_mxnet else adapter.d2l.resnet18(10, 3)
+    if is_mxnet:
         net.initialize()
     else:
         net.eval()
     Z = floats(adapter, np.ones((2, 3, 9, 8)))
     shapes = []
-    for layer in net if is_lazy else net.children():
+    for layer in net if is_mxnet else net.children():
         Z = layer(Z)
         shapes.append(tuple(Z.shape))
     stages = [(64, 9, 8), (128, 5, 4), (256, 3, 2), (512, 2, 1)]
     assert shapes[2:] == [(2, *stage) for stage in [(64, 9, 8), *stages, (512, 1, 1)]] + [(2, 10)]
-    params = net.collect_params().values() if is_lazy else net.parameters()
+    params = net.collect_params().values() if is_mxnet else net.parameters()
     count = 9 * 3 * 64 + 3 * 64 + 10 * 513
     for before, after in [(64, 64), (64, 128), (128, 256), (256, 512)]:
         count += 9 * after * (before + 3 * after) + 4 * 3 * after
@@ -226,27 +232,27 @@ def test_a_small_resnet_halves_its_sides_three_times(adapter: Adapter) -> None:
 
 
 def _is_running(parameter: Any) -> bool:
-    """Statistics, which are no weights."""
+    """Return whether a parameter is a running statistic, not a weight."""
     return getattr(parameter, "grad_req", "write") == "null" or bool(
         getattr(parameter, "stop_gradient", False)
     )
 
 
-# Trained
+# Training
 
 
 def rate(adapter: Adapter, lr: float, batch_size: int) -> float:
-    """Of steps along the gradient of the losses' sum, which a Gluon trainer divides by itself."""
+    """Return the rate for gradients of the summed losses, which Gluon's trainer divides itself."""
     return lr if adapter.d2l.__name__.endswith("mxnet") else lr / batch_size
 
 
-def test_a_step_tells_the_losses_sum_and_the_hits(adapter: Adapter, own: Any) -> None:
+def test_train_batch_ch13_returns_loss_and_hits(adapter: Adapter, descent: Any) -> None:
     net = adapter.linear(4, START)
     losses, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
-    trainer = own.optimizer(net, rate(adapter, 0.5, 60))
+    trainer = descent.optimizer(net, rate(adapter, 0.5, 60))
     batch = adapter.tensor(X), adapter.labels(Y)
     loss, share = adapter.d2l.train_batch_ch13(
-        net, *batch, own.losses, trainer, [adapter.d2l.cpu()]
+        net, *batch, descent.losses, trainer, [adapter.d2l.cpu()]
     )
     assert float(loss) == pytest.approx(losses.sum(), rel=1e-5)
     assert share == hits.sum()
@@ -257,36 +263,36 @@ def test_a_step_tells_the_losses_sum_and_the_hits(adapter: Adapter, own: Any) ->
 
 
 @pytest.mark.parametrize("batch_size", [5, 20])  # of fewer than 5 batches each is drawn
-def test_a_network_is_trained_and_drawn(
+def test_train_ch13_trains_and_draws(
     adapter: Adapter,
-    own: Any,
+    descent: Any,
     batch_size: int,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     boards = watch_boards(monkeypatch)
     net, train = adapter.linear(4, START), batches(adapter, batch_size)
-    trainer = own.optimizer(net, rate(adapter, 0.3, batch_size))
+    trainer = descent.optimizer(net, rate(adapter, 0.3, batch_size))
     devices = [[adapter.d2l.cpu()]] if adapter.d2l.num_gpus() else []
     assert (
-        adapter.d2l.train_ch13(net, train, batches(adapter), own.losses, trainer, 2, *devices)
+        adapter.d2l.train_ch13(net, train, batches(adapter), descent.losses, trainer, 2, *devices)
         is None
     )
-    *after, way = descend(START["weight"], START["bias"], 0.3, batch_size, 2)
+    *after, history = descend(START["weight"], START["bias"], 0.3, batch_size, 2)
     for got, want in zip(weights(adapter, net), after, strict=True):
         assert_close(got, want, 1e-4)
     _, hits, _ = loss_and_slope(*after, X, Y)
     (board,) = boards
-    want = *way[-1], hits.mean()
+    want = *history[-1], hits.mean()
     assert [curve[-1] for curve in board.Y] == [pytest.approx(each, rel=1e-4) for each in want]
     assert len(board.X[0]) == (12 if batch_size == 5 else 6)
     assert board.axes[0].get_ylim() == (0, 1)
-    said = capsys.readouterr().out
-    assert "loss {:.3f}, train acc {:.3f}, test acc {:.3f}\n".format(*want) in said
-    assert re.search(r"^\d+\.\d examples/sec on \[.*cpu", said, re.MULTILINE)
+    output = capsys.readouterr().out
+    assert "loss {:.3f}, train acc {:.3f}, test acc {:.3f}\n".format(*want) in output
+    assert re.search(r"^\d+\.\d examples/sec on \[.*cpu", output, re.MULTILINE)
 
 
-def test_parts_go_to_the_devices_in_order(adapter: Adapter) -> None:
+def test_split_batch_keeps_order(adapter: Adapter) -> None:
     rows, labels = (
         floats(adapter, np.arange(14).reshape(7, 2)),
         adapter.labels(np.arange(7, dtype="int32")),
@@ -295,7 +301,7 @@ def test_parts_go_to_the_devices_in_order(adapter: Adapter) -> None:
     for got, whole in zip(parts, (rows, labels), strict=True):
         assert len(got) == 2
         np.testing.assert_array_equal(
-            np.concatenate([*map(adapter.plain, got)]), adapter.plain(whole)
+            np.concatenate([*map(adapter.to_numpy, got)]), adapter.to_numpy(whole)
         )
     assert sorted(len(part) for part in parts[0]) == [3, 4]
 
@@ -309,31 +315,31 @@ def channels_first(adapter: Adapter, x: Any) -> Any:
     return x.transpose(1, 2, 0) if x.shape[0] == 3 else x
 
 
-def test_bananas_have_a_box(
+def test_banana_batches_have_boxes(
     adapter: Adapter,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    stand_ins.bananas(monkeypatch, adapter.d2l, tmp_path, PICTURES)
+    fake_data.bananas(monkeypatch, adapter.d2l, tmp_path, PICTURES)
     targets = np.array([[[0, 16 * i, 32, 64, 128]] for i in range(3)]) / 256
     images, boxes = adapter.d2l.read_data_bananas()
-    assert_close(adapter.plain(boxes), targets)
+    assert_close(adapter.to_numpy(boxes), targets)
     for got, want in zip(images, PICTURES, strict=True):
-        np.testing.assert_array_equal(channels_first(adapter, adapter.plain(got)), want)
+        np.testing.assert_array_equal(channels_first(adapter, adapter.to_numpy(got)), want)
     train, test = adapter.d2l.load_data_bananas(2)
-    said = capsys.readouterr().out
-    assert "read 3 training examples\nread 3 validation examples\n" in said
-    given, told = map(adapter.plain, next(iter(test)))
-    assert given.dtype == told.dtype == np.float32
-    np.testing.assert_array_equal(given, PICTURES[:2].transpose(0, 3, 1, 2))
-    assert_close(told, targets[:2])
-    firsts = {float(adapter.plain(next(iter(train))[1])[0, 0, 1]) for _ in range(20)}
+    output = capsys.readouterr().out
+    assert "read 3 training examples\nread 3 validation examples\n" in output
+    images, got = map(adapter.to_numpy, next(iter(test)))
+    assert images.dtype == got.dtype == np.float32
+    np.testing.assert_array_equal(images, PICTURES[:2].transpose(0, 3, 1, 2))
+    assert_close(got, targets[:2])
+    firsts = {float(adapter.to_numpy(next(iter(train))[1])[0, 0, 1]) for _ in range(20)}
     assert len(firsts) > 1  # shuffled
 
 
-def test_pixels_have_classes(
+def test_voc_batches_have_pixel_labels(
     adapter: Adapter,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -349,10 +355,10 @@ def test_pixels_have_classes(
         np.zeros((3, 9), int),
         np.arange(56).reshape(8, 7) % 21,
     ]
-    # A pixel tells its place, in red and green.
+    # A pixel's red and green are its position.
     places = [np.indices((*each.shape, 1))[:2, :, :, 0] for each in classes]
     pictures = [np.stack([*place, place[0] * 0 + 9], axis=-1).astype("uint8") for place in places]
-    stand_ins.voc(
+    fake_data.voc(
         monkeypatch, adapter.d2l, tmp_path, pictures, [colormap[each] for each in classes]
     )
     train, test = adapter.d2l.load_data_voc(2, (5, 6))
@@ -360,7 +366,7 @@ def test_pixels_have_classes(
     corners = set()
     for loader in [train, test] * 4:
         for batch in loader:
-            parts, classified = map(adapter.plain, batch)
+            parts, classified = map(adapter.to_numpy, batch)
             assert (parts.shape, classified.shape) == ((2, 3, 5, 6), (2, 5, 6))
             mean, deviation = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
             pixels = parts.transpose(0, 2, 3, 1).astype("float64") * deviation + mean
@@ -379,12 +385,14 @@ def test_pixels_have_classes(
     corners = set()
     for _ in range(100):
         part, _ = adapter.d2l.voc_rand_crop(features[0], labels[0], 5, 6)
-        corners.add(tuple(channels_first(adapter, adapter.plain(part))[0, 0, :2].tolist()))
+        corners.add(tuple(channels_first(adapter, adapter.to_numpy(part))[0, 0, :2].tolist()))
     assert corners == {(row, column) for row in (0, 1) for column in (0, 1, 2)}
-    np.testing.assert_array_equal(channels_first(adapter, adapter.plain(features[0])), pictures[0])
+    np.testing.assert_array_equal(
+        channels_first(adapter, adapter.to_numpy(features[0])), pictures[0]
+    )
     table = adapter.d2l.voc_colormap2label()
     np.testing.assert_array_equal(
-        adapter.plain(adapter.d2l.voc_label_indices(labels[2], table)), classes[2]
+        adapter.to_numpy(adapter.d2l.voc_label_indices(labels[2], table)), classes[2]
     )
     with pytest.raises(
         ValueError, match=r"height and width: got \(7, 8\); need at most the picture's"

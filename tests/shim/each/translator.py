@@ -1,6 +1,6 @@
-"""A Transformer with a decoder, written on each face as a reader of D2L writes it, and trained.
+"""A Transformer with a decoder, as a reader of D2L writes and trains it in each framework.
 
-JAX has a ``translator`` of its own, of the sizes that are here, since Flax's modules are written in another way.
+JAX has its own ``translator`` with the sizes below, since Flax's modules are written differently.
 """
 
 import math
@@ -18,13 +18,13 @@ Pairs = tuple[list[str], list[str]]
 
 @dataclass
 class Translations:
-    sentences: list[str]  # without <eos> and what comes after
-    weights: list[Any]  # of the decoder's attention to the source, a step each, of one sentence
-    losses: list[float]  # as training drew them
+    sentences: list[str]  # up to <eos>
+    weights: list[Any]  # the decoder's attention to the source at each step of one sentence
+    losses: list[float]  # those that training drew
 
 
 def sentence(tokens: list[str]) -> str:
-    """Tokens up to the end of the sentence."""
+    """Join the tokens before <eos>."""
     end = tokens.index("<eos>") if "<eos>" in tokens else len(tokens)
     return " ".join(tokens[:end])
 
@@ -37,20 +37,19 @@ def make_decoder(adapter: Any, vocab_size: int) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.attention1 = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
-            self.addnorm1 = d2l.AddNorm(*adapter.norm(WIDTH))
+            self.addnorm1 = d2l.AddNorm(*adapter.addnorm_args(WIDTH))
             self.attention2 = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
-            self.addnorm2 = d2l.AddNorm(*adapter.norm(WIDTH))
+            self.addnorm2 = d2l.AddNorm(*adapter.addnorm_args(WIDTH))
             self.ffn = d2l.PositionWiseFFN(HIDDEN, WIDTH)
-            self.addnorm3 = d2l.AddNorm(*adapter.norm(WIDTH))
+            self.addnorm3 = d2l.AddNorm(*adapter.addnorm_args(WIDTH))
 
         def forward(self, X: Any, state: Any, training: bool | None = None) -> Any:
             encoded, lens, seen = state
             keys = X if seen[0] is None else d2l.concat([seen[0], X], 1)
             seen[0] = keys
             own_lens = None
-            if adapter.is_training(
-                self, training
-            ):  # all words at once: each looks at those up to itself
+            if adapter.is_training(self, training):
+                # All tokens at once: each attends to those up to itself.
                 own_lens = adapter.tensor(np.tile(np.arange(1, X.shape[1] + 1), (X.shape[0], 1)))
             Y = self.addnorm1(X, self.attention1(X, keys, keys, own_lens))
             Z = self.addnorm2(Y, self.attention2(Y, encoded, encoded, lens))
@@ -82,12 +81,12 @@ def make_decoder(adapter: Any, vocab_size: int) -> Any:
     return adapter.initialize(Decoder())
 
 
-def with_trainer(adapter: Any, data: Any, pairs: Pairs, epochs: int) -> Translations:
-    """As in D2L 1.0: ``Seq2Seq``, trained on ``data`` (an ``MTFraEng``) by a ``Trainer``.
+def train_with_trainer(adapter: Any, data: Any, pairs: Pairs, epochs: int) -> Translations:
+    """Train a ``Seq2Seq`` on ``data`` (an ``MTFraEng``) with a ``Trainer``, as in D2L 1.0.
 
-    ``pairs`` are what ``data.build`` takes.
+    ``pairs`` are the arguments of ``data.build``.
     """
-    start_anew(adapter)
+    seed_all(adapter)
     d2l = adapter.d2l
     encoder = d2l.TransformerEncoder(len(data.src_vocab), WIDTH, HIDDEN, HEADS, BLOCKS, 0.0)
     parts = encoder, make_decoder(adapter, len(data.tgt_vocab))
@@ -96,33 +95,32 @@ def with_trainer(adapter: Any, data: Any, pairs: Pairs, epochs: int) -> Translat
     batch = data.build(*pairs)
     tokens, weights = model.predict_step(batch, d2l.cpu(), data.num_steps, True)
     return Translations(
-        [sentence(data.tgt_vocab.to_tokens(row)) for row in adapter.plain(tokens)],
-        [[block[:HEADS] for block in step] for step in adapter.plain(weights)],
+        [sentence(data.tgt_vocab.to_tokens(row)) for row in adapter.to_numpy(tokens)],
+        [[block[:HEADS] for block in step] for step in adapter.to_numpy(weights)],
         [loss for _, loss in model.board.data["train_loss"]],
     )
 
 
-def with_functions(
+def train_with_functions(
     adapter: Any, load: Callable[[], Any], pairs: Pairs, num_steps: int, epochs: int
 ) -> Translations:
-    """As in D2L 0.17: ``EncoderDecoder`` and ``train_seq2seq``, on what ``load()`` gives, ``load_data_nmt``'s result."""
-    start_anew(adapter)
+    """Train an ``EncoderDecoder`` with ``train_seq2seq``, as in D2L 0.17; ``load()`` returns ``load_data_nmt``'s result."""
+    seed_all(adapter)
     d2l = adapter.d2l
     batches, src_vocab, tgt_vocab = load()
-    sizes = adapter.sizes(WIDTH)
+    sizes = adapter.block_sizes(WIDTH)
     encoder = d2l.TransformerEncoder(len(src_vocab), *sizes, HIDDEN, HEADS, BLOCKS, 0.0)
     net = d2l.EncoderDecoder(encoder, make_decoder(adapter, len(tgt_vocab)))
     d2l.train_seq2seq(net, batches, 0.005, epochs, tgt_vocab, d2l.cpu())
     predict = d2l.predict_seq2seq
-    place = [d2l.cpu()] if "device" in signature(predict).parameters else []
-    said = [
-        predict(net, source, src_vocab, tgt_vocab, num_steps, *place, True) for source in pairs[0]
-    ]
-    return Translations([text for text, _ in said], adapter.plain(said[0][1]), [])
+    device = [d2l.cpu()] if "device" in signature(predict).parameters else []
+    vocabs = src_vocab, tgt_vocab
+    results = [predict(net, source, *vocabs, num_steps, *device, True) for source in pairs[0]]
+    return Translations([text for text, _ in results], adapter.to_numpy(results[0][1]), [])
 
 
-def start_anew(adapter: Any) -> None:
-    """Draw the same weights, and the same order of rows, which some loaders ask NumPy or Python for."""
+def seed_all(adapter: Any) -> None:
+    """Seed the framework and the generators of NumPy and Python, which some loaders use."""
     random.seed(0)
     np.random.seed(0)
     adapter.seed(0)

@@ -1,4 +1,4 @@
-"""Drives d2l_compat.jax."""
+"""The adapter of d2l_compat.jax."""
 
 from collections.abc import Callable
 from itertools import count
@@ -17,12 +17,12 @@ from d2l_compat._shared import checks
 from d2l_compat.jax._state import TrainState
 from tests.shim import reference
 from tests.shim.each import adapter
-from tests.shim.each.jax.translator import with_trainer
+from tests.shim.each.jax.translator import train_with_trainer
 
-# Here and there rather than for the whole process: the lesson runs in single precision.
+# Enabled locally, not for the whole process: the lessons run in single precision.
 double = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
-# For a program of its own: a second device on any machine, one with a GPU as well.
+# Environment of a subprocess: a second device on any machine, also on one with a GPU.
 TWO_CPUS = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
 
 
@@ -31,12 +31,14 @@ def is_floating(x: Any) -> bool:
 
 
 class Layer(adapter.Layer):
-    """A layer and its variables: those given, or drawn for the first input. Weights are kept apart from
-    the outputs, whether they are returned or sown."""
+    """A layer and its variables, which are drawn for the first input unless they are passed.
+
+    Attention weights are separated from the outputs, whether they are returned or sown.
+    """
 
     def __init__(self, layer: nn.Module, variables: dict[str, Any] | None = None) -> None:
         super().__init__(layer)
-        if variables is None and layer.scope:  # it is bound to some
+        if variables is None and layer.scope:  # the layer is bound to variables
             variables = layer.variables
         self.variables = variables
         self.weights: Any = None
@@ -55,28 +57,28 @@ class Layer(adapter.Layer):
         if training:
             kwargs["training"] = True  # not every layer takes it
         with double(True):
-            given, kwargs = self.given(inputs), self.named(kwargs)
+            tensors, kwargs = self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)
             if self.variables is None:
-                self.variables = self.layer.init(next(self.keys), *given, **kwargs)
+                self.variables = self.layer.init(next(self.keys), *tensors, **kwargs)
             rngs = {"dropout": next(self.keys)}
             output, sown = self.layer.apply(
-                self.variables, *given, rngs=rngs, mutable="intermediates", **kwargs
+                self.variables, *tensors, rngs=rngs, mutable="intermediates", **kwargs
             )
         sown = sown.get("intermediates", {})
         if "enc_attention_weights" in sown:
             (self.weights,) = sown["enc_attention_weights"]
         elif isinstance(output, tuple) and not hasattr(self.layer, "num_layers"):
             output, self.weights = output
-        return self.plain(output)
+        return self.to_numpy(output)
 
     @property
     def attention_weights(self) -> Any:
-        if self.weights is None:  # Flax's layers return them and keep nothing
+        if self.weights is None:  # Flax's layers return their weights and store nothing
             raise RuntimeError(checks.NOT_CALLED)
-        return self.plain(self.weights)
+        return self.to_numpy(self.weights)
 
     def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
-        every, tree = jax.tree.flatten((self.given(inputs), self.named(kwargs)))
+        every, tree = jax.tree.flatten((self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)))
         floats = [x for x in every if is_floating(x)]
 
         def output(*floats: jax.Array) -> jax.Array:
@@ -86,15 +88,17 @@ class Layer(adapter.Layer):
             result = self.layer.apply(self.variables or {}, *inputs, **kwargs)
             return result[0] if isinstance(result, tuple) else result
 
-        with double(True), jax.debug_nans(True):  # NaN on the way is an error as well
+        with double(True), jax.debug_nans(True):  # NaN in between is an error as well
             _, pull_back = jax.vjp(output, *floats)
             return [np.asarray(gradient) for gradient in pull_back(self.tensor(direction))]
 
     def randomize(self, *inputs: Any) -> None:
         rng, variables = np.random.default_rng(0), self.variables
-        if variables is None:  # their shapes alone: nothing need be compiled, and little is
+        if variables is None:  # only their shapes are needed, so little is compiled
             with double(True):
-                variables = jax.eval_shape(self.layer.init, next(self.keys), *self.given(inputs))
+                variables = jax.eval_shape(
+                    self.layer.init, next(self.keys), *self.to_tensors(inputs)
+                )
         self.variables = jax.tree.map(
             lambda array: jax.numpy.asarray(rng.normal(0, 0.5, array.shape), array.dtype), variables
         )
@@ -106,7 +110,7 @@ class Layer(adapter.Layer):
         return part
 
     @property
-    def names(self) -> list[str]:
+    def parameter_names(self) -> list[str]:
         return [keystr(path) for path, _ in tree_leaves_with_path(self.variables)]
 
     def parameters(self, path: str) -> adapter.Arrays:
@@ -115,7 +119,7 @@ class Layer(adapter.Layer):
         return part | {"beta": part["bias"]} if "gamma" in part else part
 
     def gates(self, path: str) -> list[reference.Gates]:
-        # Flax's layer of cells has no parameters of its own: "rnn.rnn" is "rnn".
+        # Flax's layer of cells has no parameters itself: "rnn.rnn" is "rnn".
         cells = sorted(self.part(path.split(".")[0]).items())
 
         def linears(cell: dict[str, Any], kind: str) -> dict[str, reference.Linear]:
@@ -131,7 +135,7 @@ class Layer(adapter.Layer):
         return [reference.Gates(linears(cell, "i"), linears(cell, "h")) for _, cell in cells]
 
 
-tensor, plain = Layer.tensor, Layer.plain
+tensor, to_numpy = Layer.tensor, Layer.to_numpy
 
 
 class Encoding(Layer):
@@ -147,16 +151,16 @@ class Encoding(Layer):
 
 class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
-    with_trainer = staticmethod(with_trainer)
-    with_functions = None  # D2L 0.17 had no JAX
+    train_with_trainer = staticmethod(train_with_trainer)
+    train_with_functions = None  # D2L 0.17 had no JAX
     CASTS = "float64"  # Flax takes the wider
     ACCEPTS_NUMPY = True
     NORM_EPSILON = 1e-6
-    LAYERS = "layers_"
-    NORM = (0.0,)
+    LAYERS_PREFIX = "layers_"
+    ADDNORM_ARGS = (0.0,)
     FEATURES = ()  # Flax's layers take their sizes from their input
 
-    def sizes(self, width: int) -> tuple[Any, ...]:
+    def block_sizes(self, width: int) -> tuple[Any, ...]:
         return (width,)
 
     def apply(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -195,7 +199,7 @@ class Adapter(adapter.Adapter):
     def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         return nn.Dense(3)
 
-    def nothing(self) -> nn.Module:
+    def unused_layer(self) -> nn.Module:
         return nn.Dense(1)
 
     def fit_classifier(
@@ -228,46 +232,46 @@ class Adapter(adapter.Adapter):
         return before.parameters("net"), after.parameters("net"), model.board.data
 
     def classifier(self, name: str) -> Any:
-        return lambda Y_hat, Y: getattr(d2l.Classifier(), name)({}, (Y_hat,), Y, _hands_on())
+        return lambda Y_hat, Y: getattr(d2l.Classifier(), name)({}, (Y_hat,), Y, _identity_state())
 
     def sequence_loss(
         self, Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int
     ) -> list[NDArray[Any]]:
-        model = d2l.Seq2Seq(self.nothing(), self.nothing(), tgt_pad, 0.1, training=False)
-        given = {}, (tensor(Y_hat),), tensor(Y), _hands_on()
-        return [plain(model.loss(*given)[0]), plain(model.loss(*given, False)[0])]
+        model = d2l.Seq2Seq(self.unused_layer(), self.unused_layer(), tgt_pad, 0.1, training=False)
+        args = {}, (tensor(Y_hat),), tensor(Y), _identity_state()
+        return [to_numpy(model.loss(*args)[0]), to_numpy(model.loss(*args, False)[0])]
 
-    def own_causal(self, *inputs: NDArray[Any]) -> NDArray[Any]:
-        given = (self.tensor(x.swapaxes(1, 2)) for x in inputs)
-        return plain(jax.nn.dot_product_attention(*given, is_causal=True)).swapaxes(1, 2)
+    def native_causal_attention(self, *inputs: NDArray[Any]) -> NDArray[Any]:
+        tensors = (self.tensor(x.swapaxes(1, 2)) for x in inputs)
+        return to_numpy(jax.nn.dot_product_attention(*tensors, is_causal=True)).swapaxes(1, 2)
 
     def projections(self, layer: Any, roles: str = "qkvo") -> adapter.Arrays:
-        """Of the variables of a layer."""
+        """Return projections from the variables of a layer."""
         return {f"W_{i}": np.asarray(layer["params"][f"W_{i}"]["kernel"]) for i in roles}
 
     def lesson_projections(self, names: dict[str, Any], layer: str = "attention") -> adapter.Arrays:
         variables = {"attention": "attention_variables", "small_attention": "small_variables"}
         return super().lesson_projections(names, variables[layer])
 
-    def lesson_encoding(
+    def lesson_encode(
         self, layer: nn.Module, X: NDArray[Any], offset: int = 0, training: bool = False
     ) -> NDArray[Any]:
         rngs = {"dropout": jax.random.key(0)} if training else None
         return np.asarray(layer.apply({}, X, training=training, offset=offset, rngs=rngs))
 
-    def lesson_kept(self, layer: nn.Module) -> list[str]:
+    def lesson_state_names(self, layer: nn.Module) -> list[str]:
         return [*layer.init(jax.random.key(0), np.zeros((1, 8, layer.num_hiddens), "float32"))]
 
-    def lesson_drawn(self, names: dict[str, Any], function: str, *args: Any) -> list[NDArray[Any]]:
-        return plain(names[function](np.random.default_rng(0), *args))
+    def lesson_draw(self, names: dict[str, Any], function: str, *args: Any) -> list[NDArray[Any]]:
+        return to_numpy(names[function](np.random.default_rng(0), *args))
 
     def lesson_reader(
         self, names: dict[str, Any], kind: str = ""
     ) -> tuple[adapter.Arrays, Callable[[NDArray[Any]], NDArray[Any]]]:
         reader = names["readers"][kind] if kind else names["reader"]
-        # Of a new one, those drawn for some tokens.
-        new = reader.init(jax.random.key(0), np.zeros((1, 8), "int32")) if kind else None
-        variables = new or names["variables"]
+        variables = names["variables"]
+        if kind:
+            variables = reader.init(jax.random.key(0), np.zeros((1, 8), "int32"))
         parts = variables["params"]
 
         def answers(tokens: NDArray[Any]) -> NDArray[Any]:
@@ -280,7 +284,7 @@ class Adapter(adapter.Adapter):
             weights |= {f"W_{i}": dense["kernel"], f"b_{i}": dense["bias"]}
         if kind == "learned":
             weights["P"] = _table(variables)
-        arrays = {name: np.asarray(each) for name, each in weights.items()}
+        arrays = {name: np.asarray(x) for name, x in weights.items()}
         return arrays | self.projections({"params": parts["attention"]}), answers
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
@@ -295,14 +299,14 @@ class Adapter(adapter.Adapter):
         return self.projections(variables, "qkv") | {"table": table}
 
     def lesson_scheme(self, model: nn.Module) -> adapter.Arrays:
-        learned = model.variables["params"].get("scheme", {})
-        if "vectors" in learned:
-            return {"vectors": np.asarray(learned["vectors"]["embedding"])}
-        return {name: np.asarray(each) for name, each in learned.items()}
+        params = model.variables["params"].get("scheme", {})
+        if "vectors" in params:
+            return {"vectors": np.asarray(params["vectors"]["embedding"])}
+        return {name: np.asarray(x) for name, x in params.items()}
 
 
-def _hands_on() -> TrainState:
-    """Of a model that gives its first input as its logits."""
+def _identity_state() -> TrainState:
+    """Return the state of a model whose logits are its first input."""
     return TrainState.create(
         apply_fn=lambda variables, *X, **rest: (X[0], {}) if "mutable" in rest else X[0],
         params={},

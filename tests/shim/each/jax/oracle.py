@@ -1,7 +1,6 @@
-"""JAX's face beside ``d2l.jax``; tests/shim/each/oracle.py says what each name is for.
+"""JAX's package beside upstream's ``d2l.jax``; its names are explained in tests/shim/each/oracle.py.
 
-Upstream's code is of 2023. What JAX, Flax and Python have lost since is lent to it here, and it
-runs as it stands.
+Upstream's code is from 2023. What JAX, Flax and Python have removed since is added here.
 """
 
 import random
@@ -18,9 +17,9 @@ import pytest
 
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.jax import models, recurrent
-from tests.shim.each.jax.adapter import Layer, plain, tensor
+from tests.shim.each.jax.adapter import Layer, tensor, to_numpy
 
-READER = recurrent  # who writes language models
+RECURRENT = recurrent
 MODELS = models
 NOT_COMPARED: dict[str, dict[str, str]] = {
     "1.0.3": {
@@ -31,7 +30,7 @@ NOT_COMPARED: dict[str, dict[str, str]] = {
 
 
 class GRUCell(nn.GRUCell):
-    """As Flax had it: told its size by the state, which it makes without being made."""
+    """The cell as it was in Flax: the state determines its size, and a static method makes the state."""
 
     features: int = 0
 
@@ -41,9 +40,9 @@ class GRUCell(nn.GRUCell):
 
 
 class Batches:
-    """All that upstream takes TensorFlow for; where JAX alone is installed, there is none.
+    """The part of TensorFlow that upstream uses, since JAX is installed without it.
 
-    It is not the shim's own loader, because that is compared with it.
+    The shim's own loader is not used here, since it is compared with this one.
     """
 
     def __init__(self, arrays: Any) -> None:
@@ -74,7 +73,7 @@ def upstream() -> Any:
     dataset = SimpleNamespace(Dataset=SimpleNamespace(from_tensor_slices=Batches))
     datasets = SimpleNamespace(as_numpy=lambda batches: batches)
     with pytest.MonkeyPatch.context() as patch:
-        # It asks for a number up to 1e6, not an integer, which Python 3.12 refuses.
+        # Upstream draws up to 1e6, a float, which Python 3.12 refuses.
         patch.setattr(random, "randint", lambda a, b: integer(a, int(b)))
         patch.setitem(sys.modules, "tensorflow", SimpleNamespace(data=dataset))
         patch.setitem(sys.modules, "tensorflow_datasets", datasets)
@@ -85,7 +84,7 @@ def upstream() -> Any:
     d2l.nn = _with(nn, GRUCell=GRUCell)
 
     class Trainer(d2l.Trainer):
-        """Clips gradients when told to: upstream's knows how, but never does it."""
+        """A trainer that clips gradients if asked: upstream's has the method, but never calls it."""
 
         def prepare_model(self, model: Any) -> None:
             super().prepare_model(model)
@@ -113,7 +112,7 @@ def twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
 
 
 def _renamed(variables: dict[str, Any]) -> dict[str, Any]:
-    """Upstream's layers have the same parameters, under the same names but for one."""
+    """Rename parameters as upstream does: one name differs."""
     return {
         name.replace("GRUCell", "ScanGRUCell"): _renamed(x) if isinstance(x, dict) else x
         for name, x in variables.items()
@@ -121,7 +120,7 @@ def _renamed(variables: dict[str, Any]) -> dict[str, Any]:
 
 
 class Decoder(nn.Module):
-    """The simplest there is: the state is the encoder's, and the outputs are looked up."""
+    """A minimal decoder: its state is the encoder's, its outputs are looked up."""
 
     def setup(self) -> None:
         self.embedding = nn.Embed(7, 4)
@@ -141,11 +140,11 @@ def translate(adapter: Adapter, d2l: Any, name: str, tokens: Any, lens: Any) -> 
     source, lengths = tensor(tokens), tensor(lens)
     batch = source, source, lengths, source
     others = {"tgt_pad": 0, "lr": 0.1} if name == "Seq2Seq" else {}
-    done = []
+    results = []
     for encoder in (d2l.Seq2SeqEncoder(7, 6, 4, 2), d2l.TransformerEncoder(7, 4, 8, 2, 2, 0.0)):
         model = getattr(d2l, name)(encoder, decoder=Decoder(), training=False, **others)
         built = Layer(model)
         built.randomize(*batch[:-1])
         predicted, weights = model.predict_step(built.variables["params"], batch, 4, True)
-        done.append([built(*batch[:-1]), plain(predicted), plain(weights)])
-    return done
+        results.append([built(*batch[:-1]), to_numpy(predicted), to_numpy(weights)])
+    return results

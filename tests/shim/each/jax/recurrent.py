@@ -1,4 +1,4 @@
-"""Language models as a reader of D2L writes and uses them in JAX."""
+"""Recurrent language models as a reader of D2L writes them in JAX."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ ACTIVATION = np.tanh
 
 
 class Trained(SimpleNamespace):
-    """A model and its parameters, which Flax keeps apart."""
+    """A model and its parameters, which Flax keeps separate."""
 
     model: Any
     params: Any
@@ -23,29 +23,29 @@ class Trained(SimpleNamespace):
 
 
 def model(name: str, start: dict[str, Any], lr: float = 1.0, d2l: Any = d2l) -> Trained:
-    """One from scratch starts from these weights; the other draws its own."""
+    """Make a model; one from scratch starts from these weights."""
     vocab_size, num_hiddens = start["W_xh"].shape
     is_scratch = name == "RNNLMScratch"
     rnn = d2l.RNNScratch(vocab_size, num_hiddens) if is_scratch else d2l.RNN(num_hiddens)
-    made = getattr(d2l, name)(rnn, vocab_size, lr)
-    params = made.init(jax.random.key(0), jax.numpy.zeros((1, 1), "int32"))["params"]
+    model = getattr(d2l, name)(rnn, vocab_size, lr)
+    params = model.init(jax.random.key(0), jax.numpy.zeros((1, 1), "int32"))["params"]
     if is_scratch:
         jax_start = {name: jax.numpy.array(each) for name, each in start.items()}
         params = {"rnn": {name: jax_start[name] for name in ("W_xh", "W_hh", "b_h")}}
         params |= {name: jax_start[name] for name in ("W_hq", "b_q")}
-    return Trained(model=made, params=params)
+    return Trained(model=model, params=params)
 
 
 def weights(trained: Trained) -> dict[str, Any]:
-    found = trained.params
-    if "linear" in found:
-        cell = found["rnn"]["SimpleCell_0"]
-        found = {"W_xh": cell["i"]["kernel"], "W_hh": cell["h"]["kernel"], "b_h": cell["i"]["bias"]}
-        found |= {"W_hq": trained.params["linear"]["kernel"]}
-        found |= {"b_q": trained.params["linear"]["bias"]}
+    params = trained.params
+    if "linear" in params:
+        i, h = (params["rnn"]["SimpleCell_0"][name] for name in "ih")
+        linear = params["linear"]
+        arrays = {"W_xh": i["kernel"], "W_hh": h["kernel"], "b_h": i["bias"]}
+        arrays |= {"W_hq": linear["kernel"], "b_q": linear["bias"]}
     else:
-        found = {**found["rnn"], "W_hq": found["W_hq"], "b_q": found["b_q"]}
-    return {name: np.array(each) for name, each in found.items()}
+        arrays = {**params["rnn"], "W_hq": params["W_hq"], "b_q": params["b_q"]}
+    return {name: np.array(x) for name, x in arrays.items()}
 
 
 def logits(trained: Trained, tokens: Any, *state: Any) -> Any:
@@ -54,10 +54,10 @@ def logits(trained: Trained, tokens: Any, *state: Any) -> Any:
 
 
 def layer(name: str, start: dict[str, Any], inputs: Any, state: Any = None) -> Any:
-    """Of the recurrent layer alone, (steps, batch, inputs) to outputs and a state."""
-    made = model(name, start)
-    variables = {"params": made.params["rnn"]}
-    outputs, state = made.model.rnn.apply(variables, inputs, None if state is None else [state])
+    """Apply the recurrent layer alone to (steps, batch, inputs); return outputs and a state."""
+    trained = model(name, start)
+    variables = {"params": trained.params["rnn"]}
+    outputs, state = trained.model.rnn.apply(variables, inputs, None if state is None else [state])
     return np.array(outputs), np.array(state)
 
 
@@ -68,5 +68,5 @@ def fit(trained: Trained, data: Any, clip: float, d2l: Any = d2l) -> Trained:
     return Trained(model=trained.model, params=trainer.state.params)
 
 
-def say(trained: Trained, prefix: str, num_preds: int, vocab: Any) -> str:
+def predict(trained: Trained, prefix: str, num_preds: int, vocab: Any) -> str:
     return trained.model.predict(prefix, num_preds, vocab, trained.params)

@@ -1,4 +1,4 @@
-"""What JAX's face counts of a layer: against formulas, and through all that a program nests."""
+"""Tests of what JAX's functions count in a layer, against formulas, and through all that a program nests."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ def conv(*shape: int, **kwargs: Any) -> tuple[Callable[..., Any], jax.Array]:
 
 COUNTED = {
     "matrices": (lambda a, b: a @ b, (A, B), 1, 2 * 3 * 5),
-    "turned": (lambda a, b: b.T @ a.T, (A, B), 1, 2 * 3 * 5),
+    "transposed": (lambda a, b: b.T @ a.T, (A, B), 1, 2 * 3 * 5),
     "einsum": (lambda a, b: jnp.einsum("hij,hjk->hik", a, b), (A[None], B[None]), 1, 30),
     "one after another": (lambda X: X @ X @ X, (SQUARE,), 2, 2 * 4**3),
     "side by side": (lambda X: X @ X + X.T @ X, (SQUARE,), 1, 2 * 4**3),
@@ -48,7 +48,7 @@ def test_products_are_counted(
     assert d2l.multiply_adds(layer, *inputs) == products
 
 
-def test_a_convolution_multiplies_each_output_by_its_kernel() -> None:
+def test_convolution_counts_kernel_for_each_output() -> None:
     assert d2l.multiply_adds(*conv(1, 10, 4)) == 10 * 6 * 3 * 4
     assert d2l.multiply_adds(*conv(1, 10, 4, feature_group_count=2)) == 10 * 6 * 3 * 4 // 2
 
@@ -67,7 +67,7 @@ def test_attention_takes_four_products(n: int) -> None:
 
 
 @pytest.mark.parametrize("count", [d2l.longest_chain, d2l.multiply_adds])
-def test_what_cannot_be_counted_is_refused(count: Callable[..., int]) -> None:
+def test_uncountable_operations_are_refused(count: Callable[..., int]) -> None:
     def until(X: jax.Array) -> Any:
         return jax.lax.while_loop(lambda X: X.sum() < 9, lambda X: X @ X, X)
 

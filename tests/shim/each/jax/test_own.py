@@ -1,4 +1,4 @@
-"""What only JAX and Flax have: transformations, layers that are dataclasses, keys, sown values."""
+"""Tests of what only JAX and Flax have: transformations, layers that are dataclasses, keys, sown values."""
 
 import os
 import pickle
@@ -27,9 +27,11 @@ SHORT_FIRST = pytest.mark.parametrize(
     "layer",
     [pytest.param(SHORT, id="short"), pytest.param(LONG, id="long", marks=pytest.mark.release)],
 )
-OTHERS = {
+LAYERS = {
+    "short": SHORT,
+    "long": LONG,
     "additive": d2l.AdditiveAttention(6, 0.5),
-    "additive, told": d2l.AdditiveAttention(5, 6, 7, 0.5),
+    "additive, with sizes": d2l.AdditiveAttention(5, 6, 7, 0.5),
     "encoder": d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0, use_bias=True),
     "encoder block": d2l.TransformerEncoderBlock(8, 16, 2, 0.0),
     "network": d2l.PositionWiseFFN(16, 8),
@@ -47,7 +49,7 @@ def inputs(valid_lens: np.ndarray | None = None) -> tuple[Any, ...]:
 # Layers are dataclasses
 
 
-@BOTH
+@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
 def test_layers_can_be_copied_compared_and_pickled(layer: nn.Module) -> None:
     for twin in (layer.clone(), layer.copy(), pickle.loads(pickle.dumps(layer))):
         assert twin == layer
@@ -55,13 +57,8 @@ def test_layers_can_be_copied_compared_and_pickled(layer: nn.Module) -> None:
         assert repr(twin) == repr(layer)
 
 
-@pytest.mark.parametrize("layer", OTHERS.values(), ids=OTHERS)
-def test_other_layers_as_well(layer: nn.Module) -> None:
-    test_layers_can_be_copied_compared_and_pickled(layer)
-
-
 @BOTH
-def test_a_copy_may_have_other_fields(layer: nn.Module) -> None:
+def test_copy_may_have_other_fields(layer: nn.Module) -> None:
     other = layer.copy(num_heads=2)
     assert (other.num_heads, other.key_size) == (2, layer.key_size)
     assert other != layer
@@ -69,7 +66,7 @@ def test_a_copy_may_have_other_fields(layer: nn.Module) -> None:
         layer.copy(num_heads=4)
 
 
-def test_layers_live_in_other_layers_under_the_name_they_are_given() -> None:
+def test_layers_have_their_names_inside_other_layers() -> None:
     class Model(nn.Module):
         @nn.compact
         def __call__(self, X: jax.Array) -> jax.Array:
@@ -83,7 +80,7 @@ def test_layers_live_in_other_layers_under_the_name_they_are_given() -> None:
     assert SHORT.clone(parent=None, name="mine").name == "mine"
 
 
-def test_subclasses_and_lifted_layers_have_both_signatures_and_fields_of_their_own() -> None:
+def test_subclasses_and_lifted_layers_keep_signatures_and_fields() -> None:
     class Named(d2l.MultiHeadAttention):
         title: str = "none"
 
@@ -94,7 +91,7 @@ def test_subclasses_and_lifted_layers_have_both_signatures_and_fields_of_their_o
     assert nn.remat(d2l.MultiHeadAttention)(5, 6, 7, 8, 2, 0.5).value_size == 7
 
 
-def test_a_readers_own_attention_may_know_of_no_masks() -> None:
+def test_custom_attention_may_lack_masks() -> None:
     class Doubled(d2l.DotProductAttention):
         def __call__(
             self, queries: Any, keys: Any, values: Any, lens: Any = None, training: bool = False
@@ -105,9 +102,9 @@ def test_a_readers_own_attention_may_know_of_no_masks() -> None:
     class Heads(d2l.MultiHeadAttention):
         Attention = Doubled
 
-    given = inputs(LENGTHS["per example"])
-    (want, _), variables = SHORT.init_with_output(KEY, *given)
-    got, _ = Heads(6, 3, 0.5).apply(variables, *given)
+    args = inputs(LENGTHS["per example"])
+    (want, _), variables = SHORT.init_with_output(KEY, *args)
+    got, _ = Heads(6, 3, 0.5).apply(variables, *args)
     np.testing.assert_allclose(got, 2 * want, atol=1e-6)
 
 
@@ -116,67 +113,67 @@ def test_a_readers_own_attention_may_know_of_no_masks() -> None:
 
 @BOTH
 @every_kind_of_lengths
-def test_jit_and_vmap_give_what_a_plain_call_gives(
-    layer: nn.Module, valid_lens: np.ndarray | None
-) -> None:
-    given = inputs(valid_lens)
-    output, variables = layer.init_with_output(KEY, *given)
+def test_jit_and_vmap_match_plain_call(layer: nn.Module, valid_lens: np.ndarray | None) -> None:
+    args = inputs(valid_lens)
+    output, variables = layer.init_with_output(KEY, *args)
     assert [x.shape for x in output] == [(2, 3, 6), (2, 3, 3, 4)]
-    alone = [None if x is None else x[:, None] for x in given]
+    alone = [None if x is None else x[:, None] for x in args]
     mapped = jax.vmap(lambda *x: layer.apply(variables, *x))(*alone)
-    for got in (jax.jit(layer.apply)(variables, *given), [x[:, 0] for x in mapped]):
+    for got in (jax.jit(layer.apply)(variables, *args), [x[:, 0] for x in mapped]):
         jax.tree.map(lambda g, w: np.testing.assert_allclose(g, w, atol=1e-6), tuple(got), output)
 
 
 MASKS = pytest.mark.parametrize("with_bias", [False, True], ids=["causal", "causal and bias"])
 
 
-def a_bias(*shape: int) -> jax.Array:
+def draw_bias(*shape: int) -> jax.Array:
     bias = jax.random.normal(jax.random.key(2), shape)
-    return bias.at[..., 1, 0].set(-jnp.inf).at[..., -1, :].set(-jnp.inf)  # the last sees nothing
+    return (
+        bias.at[..., 1, 0].set(-jnp.inf).at[..., -1, :].set(-jnp.inf)
+    )  # the last query sees nothing
 
 
 @SHORT_FIRST
 @MASKS
 @every_kind_of_lengths
-def test_masks_under_jit_vmap_and_grad_give_what_a_plain_call_gives(
+def test_masks_under_jit_vmap_and_grad_match_plain_call(
     layer: nn.Module, with_bias: bool, valid_lens: np.ndarray | None
 ) -> None:
-    given = (*inputs(valid_lens), a_bias(2, 3, 3, 4) if with_bias else None)
-    variables = layer.init(KEY, *given[:3])
+    args = (*inputs(valid_lens), draw_bias(2, 3, 3, 4) if with_bias else None)
+    variables = layer.init(KEY, *args[:3])
 
-    def attend(*given: Any) -> Any:
-        *given, bias = given
-        return layer.apply(variables, *given, causal=True, score_bias=bias)
+    def attend(*args: Any) -> Any:
+        *args, bias = args
+        return layer.apply(variables, *args, causal=True, score_bias=bias)
 
-    def slopes(*given: Any) -> Any:
-        return jax.grad(lambda x: (attend(*x)[0] ** 2).sum(), allow_int=True)(given)
+    def slopes(*args: Any) -> Any:
+        return jax.grad(lambda x: (attend(*x)[0] ** 2).sum(), allow_int=True)(args)
 
-    alone = [None if x is None else x[:, None] for x in given]
+    alone = [None if x is None else x[:, None] for x in args]
     for function in attend, slopes:
-        want = function(*given)
+        want = function(*args)
         mapped = jax.vmap(function)(*alone)
-        for got in (jax.jit(function)(*given), jax.tree.map(lambda x: x[:, 0], mapped)):
+        for got in (jax.jit(function)(*args), jax.tree.map(lambda x: x[:, 0], mapped)):
             for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
-                if w.dtype != jax.dtypes.float0:  # as the gradients of lengths are
+                if w.dtype != jax.dtypes.float0:  # the gradients of lengths
                     np.testing.assert_allclose(g, w, atol=1e-5)
                     assert np.isfinite(g).all()
 
 
-def test_a_causal_mask_is_static() -> None:
-    given = inputs()
+def test_causal_mask_is_static() -> None:
+    args = inputs()
     attend = jax.jit(lambda *x, causal: d2l.DotProductAttention(0.0).apply({}, *x, causal=causal))
     with pytest.raises(TypeError, match=r"causal: got \w*Tracer; need True or False"):
-        attend(*given, causal=True)
+        attend(*args, causal=True)
 
 
 @pytest.mark.usefixtures("short_is_long")
 @every_kind_of_lengths
-def test_long_input_with_a_causal_mask_is_compiled_without_its_weights(
+def test_long_causal_input_compiles_without_weights(
     valid_lens: np.ndarray | None,
 ) -> None:
-    given, layer = inputs(valid_lens), d2l.DotProductAttention(0.0)
-    X, *_, lens = [None if x is None else jnp.tile(x, (1, 3, 1)[: x.ndim]) for x in given]
+    args, layer = inputs(valid_lens), d2l.DotProductAttention(0.0)
+    X, *_, lens = [None if x is None else jnp.tile(x, (1, 3, 1)[: x.ndim]) for x in args]
 
     def pool(X: jax.Array) -> jax.Array:
         return layer.apply({}, X, X, X, lens, causal=True)[0]
@@ -189,39 +186,39 @@ def test_long_input_with_a_causal_mask_is_compiled_without_its_weights(
     assert ["f32[2,9,9]" in program for program in programs] == [False, True]
 
 
-def test_a_bias_has_the_dtype_of_the_input_though_weights_may_widen_both() -> None:
+def test_bias_dtype_is_that_of_input() -> None:
     half = [x.astype(jnp.bfloat16) for x in inputs()[:3]]
-    bias = a_bias(3, 3, 4).astype(jnp.bfloat16)
+    bias = draw_bias(3, 3, 4).astype(jnp.bfloat16)
     variables = SHORT.init(KEY, *half)
     output, _ = SHORT.apply(variables, *half, score_bias=bias)
-    whole = [np.asarray(x, "float64") for x in half]  # NumPy's, which are singles here
+    whole = [np.asarray(x, "float64") for x in half]  # NumPy arrays, which become float32
     want, _ = SHORT.apply(variables, *whole, score_bias=np.asarray(bias, "float64"))
     np.testing.assert_allclose(output, want, atol=1e-6)
 
 
-def test_lengths_are_checked_under_jit_where_they_are_known() -> None:
+def test_known_lengths_are_checked_under_jit() -> None:
     X, too_long = jnp.zeros((2, 3, 6)), np.array([4, 1])
     variables = SHORT.init(KEY, X, X, X)
     for lens in (too_long, jnp.asarray(too_long)):
         with pytest.raises(ValueError, match="valid_lens: got a length of 4"):
             jax.jit(lambda X, lens=lens: SHORT.apply(variables, X, X, X, lens))(X)
-    weights = jax.jit(d2l.masked_softmax)(X, too_long + 9)  # traced: nobody knows
+    weights = jax.jit(d2l.masked_softmax)(X, too_long + 9)  # traced, so unknown
     np.testing.assert_allclose(weights, 1 / 6, rtol=1e-6)
 
 
 def test_parameters_of_masked_attention_get_finite_gradients() -> None:
-    given = inputs(LENGTHS["per query"])
-    variables = SHORT.init(KEY, *given)
-    gradients = jax.grad(lambda v: (SHORT.apply(v, *given)[0] ** 2).sum())(variables)
+    args = inputs(LENGTHS["per query"])
+    variables = SHORT.init(KEY, *args)
+    gradients = jax.grad(lambda v: (SHORT.apply(v, *args)[0] ** 2).sum())(variables)
     assert all(jnp.isfinite(g).all() and g.any() for g in jax.tree.leaves(gradients))
-    scores = jnp.where(jnp.arange(4) < 2, given[0][..., :1], jnp.nan)
+    scores = jnp.where(jnp.arange(4) < 2, args[0][..., :1], jnp.nan)
     slopes = jax.grad(lambda s: (d2l.masked_softmax(s, np.array([2, 0])) ** 2).sum())(scores)
     assert jnp.isfinite(slopes).all()
     assert not slopes[..., 2:].any()
     assert not slopes[1].any()
 
 
-def test_a_traced_offset_works_and_what_does_not_exist_is_nan() -> None:
+def test_traced_offset_beyond_end_gives_nan() -> None:
     layer, X = d2l.PositionalEncoding(6, 0.0, max_len=5), jnp.zeros((1, 2, 6))
     encode = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
     np.testing.assert_array_equal(encode(3), layer.apply({}, X, offset=3))
@@ -232,12 +229,12 @@ def test_a_traced_offset_works_and_what_does_not_exist_is_nan() -> None:
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
-def test_so_does_one_to_turn_by(layout: str) -> None:
+def test_traced_rotary_offset_beyond_end_gives_nan(layout: str) -> None:
     layer, X = d2l.RotaryEncoding(6, 5, layout=layout), inputs()[0]
-    turn = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
-    np.testing.assert_allclose(turn(2), layer.apply({}, X, offset=2), atol=1e-6)
+    rotate = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
+    np.testing.assert_allclose(rotate(2), layer.apply({}, X, offset=2), atol=1e-6)
     for offset, missing in ((3, [False, False, True]), (-1, [True, False, False])):
-        np.testing.assert_array_equal(jnp.isnan(turn(offset))[0].all(axis=1), missing)
+        np.testing.assert_array_equal(jnp.isnan(rotate(offset))[0].all(axis=1), missing)
 
 
 # Keys, sown values, dtypes, flags
@@ -259,7 +256,7 @@ def test_training_is_true_or_false(layer: nn.Module, inputs: int) -> None:
             layer.init(KEY, *X, training=other)
 
 
-def test_an_offset_in_the_place_of_training_is_refused() -> None:
+def test_offset_passed_as_training_is_refused() -> None:
     layer, X = d2l.PositionalEncoding(6, 0.0), jnp.zeros((2, 3, 6))
     with pytest.raises(TypeError, match="training: got int; need True or False"):
         layer.apply({}, X, 2)
@@ -267,15 +264,15 @@ def test_an_offset_in_the_place_of_training_is_refused() -> None:
         layer.apply({}, X, False, 2)
 
 
-def test_dropout_follows_the_key_named_dropout() -> None:
-    given = inputs()
-    variables = SHORT.init(KEY, *given)
+def test_dropout_follows_key_named_dropout() -> None:
+    args = inputs()
+    variables = SHORT.init(KEY, *args)
     rngs = {"dropout": jax.random.key(1)}
-    first, second = (SHORT.apply(variables, *given, training=True, rngs=rngs) for _ in range(2))
+    first, second = (SHORT.apply(variables, *args, training=True, rngs=rngs) for _ in range(2))
     np.testing.assert_array_equal(first[0], second[0])
-    assert not jnp.array_equal(first[0], SHORT.apply(variables, *given)[0])
+    assert not jnp.array_equal(first[0], SHORT.apply(variables, *args)[0])
     with pytest.raises(InvalidRngError, match="dropout"):
-        SHORT.apply(variables, *given, training=True)
+        SHORT.apply(variables, *args, training=True)
 
 
 def test_get_key_follows_pythons_seed() -> None:
@@ -289,7 +286,7 @@ def test_get_key_follows_pythons_seed() -> None:
     assert not jnp.array_equal(*keys)
 
 
-def test_the_encoding_is_sown_and_not_a_parameter() -> None:
+def test_encoding_is_sown_and_not_parameter() -> None:
     layer, X = d2l.PositionalEncoding(7, 0.0, max_len=9), jnp.zeros((1, 2, 7), jnp.bfloat16)
     assert not layer.init(KEY, X)
     total, sown = layer.apply({}, X, mutable="intermediates")
@@ -308,17 +305,17 @@ def test_masked_softmax_works_in_half_precision(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "want"), [("bfloat16", "float32"), ("float32", "float32"), ("float64", "float64")]
+    ("dtype", "want"), [("bfloat16", "float32"), ("float32", "float32"), ("float64", "float64")]
 )
-def test_heads_compute_in_the_wider_dtype_of_weights_and_input(given: str, want: str) -> None:
+def test_heads_compute_in_wider_dtype_of_weights_and_input(dtype: str, want: str) -> None:
     with double(True):
-        X = jnp.ones((2, 3, 6), given)
+        X = jnp.ones((2, 3, 6), dtype)
         (output, weights), variables = SHORT.init_with_output(KEY, X, X, X)
     assert all(W.dtype == "float32" for W in jax.tree.leaves(variables))
     assert output.dtype == weights.dtype == want
 
 
-def test_numpys_doubles_are_singles_as_everywhere_in_jax() -> None:
+def test_float64_arrays_become_float32() -> None:
     X, bias = np.zeros((2, 3, 6)), np.zeros((3, 3))
     layer = d2l.DotProductAttention(0.0)
     output, _ = layer.apply({}, jnp.asarray(X), X, X, score_bias=bias)
@@ -330,7 +327,7 @@ def test_numpys_doubles_are_singles_as_everywhere_in_jax() -> None:
 
 
 @pytest.mark.parametrize("gpus", [[], ["first"], ["first", "second"]], ids=len)
-def test_gpus_are_those_jax_finds(gpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_match_jax_devices(gpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def find(kind: str) -> list[str]:
         if kind == "gpu" and not gpus:
             raise RuntimeError("Unknown backend gpu")
@@ -353,17 +350,17 @@ first, second = jax.devices()
 heads, encoding = d2l.MultiHeadAttention(100, 5, 0.5), d2l.PositionalEncoding(100, 0.5)
 rotary, bias = d2l.RotaryEncoding(100), -d2l.alibi_slopes(5)[:, None, None] * jnp.ones((4, 4))
 X = jax.random.normal(jax.random.key(0), (2, 4, 100))
-given = heads.init(jax.random.key(1), X, X, X), X, jnp.array([3, 2])
+args = heads.init(jax.random.key(1), X, X, X), X, jnp.array([3, 2])
 
 
-def shown(variables, X, lens):
+def compute(variables, X, lens):
     attended = heads.apply(variables, X, X, X, lens)
     masked = heads.apply(variables, X, X, X, lens, causal=True, score_bias=bias)
-    added, turned = encoding.apply({}, X), rotary.apply({}, X)
-    return *attended, *masked, added, turned, d2l.masked_softmax(X, lens)
+    added, rotated = encoding.apply({}, X), rotary.apply({}, X)
+    return *attended, *masked, added, rotated, d2l.masked_softmax(X, lens)
 
 
-here, there = (shown(*jax.device_put(given, device)) for device in (first, second))
+here, there = (compute(*jax.device_put(args, device)) for device in (first, second))
 for a, b in zip(here, there, strict=True):
     assert (a.devices(), b.devices()) == ({first}, {second})
     assert (jax.device_put(a, second) == b).all()
@@ -372,18 +369,18 @@ print("seen:", len(there))
 
 
 @pytest.mark.release  # tests/shim/each/jax/test_training.py trains on a second device
-def test_layers_stay_on_the_second_device() -> None:
-    done = subprocess.run(
+def test_layers_stay_on_second_device() -> None:
+    process = subprocess.run(
         [sys.executable, "-c", ON_THE_SECOND_DEVICE],
         env=os.environ | TWO_CPUS,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "seen: 7" in done.stdout, done.stderr
+    assert "seen: 7" in process.stdout, process.stderr
 
 
 def test_looking_for_gpus_prints_nothing() -> None:
     program = "from d2l_compat import jax as d2l; d2l.try_gpu(), d2l.try_all_gpus(), d2l.cpu()"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert done.stdout + done.stderr == b""
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert process.stdout + process.stderr == b""

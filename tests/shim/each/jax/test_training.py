@@ -1,4 +1,4 @@
-"""What only JAX's face has of training: the state, keys for dropout, sown weights, its loader."""
+"""Tests of training that only JAX has: the state, keys for dropout, sown weights, its loader."""
 
 import math
 import os
@@ -34,7 +34,7 @@ class Rows(d2l.DataModule):
 
 
 class Linear(d2l.Classifier):
-    """Drops all it is given in training, and nothing otherwise."""
+    """A classifier that drops its whole input in training."""
 
     lr: float = 0.1
     training: bool = False
@@ -65,7 +65,7 @@ def test_batches_are_numpys_and_follow_pythons_seed() -> None:
 PROGRAM = """
 import sys
 from d2l_compat import jax as d2l
-assert "optax" not in sys.modules, "it comes when it is needed"
+assert "optax" not in sys.modules, "it is imported when it is needed"
 import jax, flax.linen as nn, numpy as np
 first, second = jax.devices()
 d2l.Trainer.devices._gpus = lambda: [second]
@@ -87,36 +87,36 @@ class Linear(d2l.Classifier):
 
 trainer = d2l.Trainer(max_epochs=2, num_gpus=1)
 trainer.fit(Linear(), Rows())
-(place,) = {device for x in jax.tree.leaves(trainer.state.params) for device in x.devices()}
-assert place == second
+(device,) = {device for x in jax.tree.leaves(trainer.state.params) for device in x.devices()}
+assert device == second
 assert not {"tensorflow", "tensorflow_datasets", "torch"} & {*sys.modules}
 print("trained")
 """
 
 
-def test_training_takes_no_other_framework_and_stays_on_its_device() -> None:
-    done = subprocess.run(
+def test_training_needs_no_other_framework_and_stays_on_device() -> None:
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env=os.environ | TWO_CPUS,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout == "trained\n", done.stderr
+    assert process.stdout == "trained\n", process.stderr
 
 
 # The state
 
 
-def test_dropout_is_on_in_training_and_off_in_validation_epoch_after_epoch() -> None:
+def test_dropout_is_on_in_training_only_in_every_epoch() -> None:
     model = Linear()
     trainer = d2l.Trainer(max_epochs=3)
     trainer.fit(model, Rows(X, Y, batch_size=7), key=KEY)
-    logits = X @ np.asarray(trainer.state.params["net"]["kernel"])  # never trained: all was dropped
+    logits = X @ np.asarray(trainer.state.params["net"]["kernel"])  # untrained: all was dropped
     losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(7), Y]
-    drawn = {name: [y for _, y in curve] for name, curve in model.board.data.items()}
-    assert drawn["train_loss"] == pytest.approx([math.log(3)] * 3)
-    assert drawn["val_loss"] == pytest.approx([losses.mean()] * 3, rel=1e-5)
+    curves = {name: [y for _, y in curve] for name, curve in model.board.data.items()}
+    assert curves["train_loss"] == pytest.approx([math.log(3)] * 3)
+    assert curves["val_loss"] == pytest.approx([losses.mean()] * 3, rel=1e-5)
     assert model.training is False
 
 
@@ -130,7 +130,7 @@ def test_each_step_has_its_own_key_for_dropout() -> None:
     assert trainer.state.step == 4
 
 
-def test_the_same_key_and_seed_give_the_same_parameters() -> None:
+def test_same_key_and_seed_give_same_parameters() -> None:
     params = []
     for seed in (0, 0, 1):
         random.seed(seed)
@@ -153,7 +153,7 @@ class Normalized(d2l.Classifier):
         return self.dense(self.norm(X))
 
 
-def test_statistics_of_batches_are_kept_in_the_state() -> None:
+def test_batch_statistics_are_stored_in_state() -> None:
     trainer = d2l.Trainer(max_epochs=1)
     trainer.fit(Normalized(), Rows(X, Y, batch_size=7), key=KEY)
     mean = trainer.state.batch_stats["norm"]["mean"]
@@ -163,7 +163,7 @@ def test_statistics_of_batches_are_kept_in_the_state() -> None:
 
 
 class Descent(d2l.HyperParameters):
-    """As D2L's page on linear regression writes an optimizer: its state is a class, no object."""
+    """An optimizer as on D2L's page on linear regression, whose state is a class, not an object."""
 
     def __init__(self, lr: float) -> None:
         self.save_hyperparameters()
@@ -176,7 +176,7 @@ class Descent(d2l.HyperParameters):
 
 
 class Module(d2l.Module):
-    """Regression, with a loss that is a number alone."""
+    """Regression with a loss that is a single number."""
 
     lr: float = 0.5
 
@@ -190,7 +190,7 @@ class Module(d2l.Module):
         return Descent(self.lr)
 
 
-def test_a_module_of_a_readers_own_is_trained_by_its_loss_and_its_optimizer() -> None:
+def test_custom_module_trains_with_its_loss_and_optimizer() -> None:
     model, trainer = Module(), d2l.Trainer(max_epochs=1)
     trainer.fit(model, Rows(X, X[:, 0], batch_size=7), key=KEY)
     before = model.init(jax.random.split(KEY)[0], X)["params"]["net"]
@@ -201,10 +201,10 @@ def test_a_module_of_a_readers_own_is_trained_by_its_loss_and_its_optimizer() ->
     assert model.board.data["val_loss"][0].x == 1
 
 
-def test_the_points_of_an_epoch_can_be_set() -> None:
+def test_points_per_epoch_can_be_set() -> None:
     model = Module()
     with pytest.raises(TypeError, match="plot_train_per_epoch"):
-        Module(plot_train_per_epoch=1)  # it is no argument, as upstream
+        Module(plot_train_per_epoch=1)  # not an argument, as in upstream
     assert (model.plot_train_per_epoch, model.plot_valid_per_epoch) == (2, 1)
     model.plot_train_per_epoch = 1
     d2l.Trainer(max_epochs=2).fit(model, Rows(X, Y, batch_size=2))
@@ -214,20 +214,20 @@ def test_the_points_of_an_epoch_can_be_set() -> None:
 # Classifiers
 
 
-def test_losses_and_hits_come_one_each_where_they_are_not_averaged() -> None:
+def test_losses_and_hits_per_example_without_average() -> None:
     model, trainer = Linear(), d2l.Trainer(max_epochs=1)
     trainer.fit(model, Rows(X, Y), key=KEY)
-    given = trainer.state.params, (X,), Y, trainer.state
-    losses, _ = model.loss(*given, averaged=False)
-    hits = model.accuracy(*given, averaged=False)
+    args = trainer.state.params, (X,), Y, trainer.state
+    losses, _ = model.loss(*args, averaged=False)
+    hits = model.accuracy(*args, averaged=False)
     assert losses.shape == hits.shape == (7,)
-    assert model.loss(*given)[0] == pytest.approx(float(losses.mean()))
-    assert model.accuracy(*given) == pytest.approx(float(hits.mean()))
+    assert model.loss(*args)[0] == pytest.approx(float(losses.mean()))
+    assert model.accuracy(*args) == pytest.approx(float(hits.mean()))
     logits = X @ np.asarray(trainer.state.params["net"]["kernel"])
     np.testing.assert_array_equal(hits, logits.argmax(axis=1) == Y)
 
 
-def test_a_summary_names_each_layer_and_its_shape(capsys: pytest.CaptureFixture[str]) -> None:
+def test_summary_names_each_layer_and_its_shape(capsys: pytest.CaptureFixture[str]) -> None:
     class Net(d2l.Classifier):
         def setup(self) -> None:
             layers = nn.Dense(5), nn.Dropout(0.5, deterministic=False), nn.Dense(3)
@@ -246,7 +246,7 @@ def test_a_summary_names_each_layer_and_its_shape(capsys: pytest.CaptureFixture[
 
 
 class Decoder(d2l.Decoder):
-    """The simplest there is: the state is the encoder's, and the outputs are looked up."""
+    """A minimal decoder: its state is the encoder's, its outputs are looked up."""
 
     sows: bool = True
 
@@ -274,29 +274,29 @@ def translator(sows: bool = True) -> tuple[d2l.Seq2Seq, Any]:
 
 
 @pytest.mark.parametrize("save", [pytest.param(False, marks=pytest.mark.release), True])
-def test_tokens_are_the_likeliest_and_weights_come_where_they_are_asked_for(save: bool) -> None:
+def test_predicts_likeliest_tokens_and_weights_on_request(save: bool) -> None:
     model, params = translator()
-    tokens, (of_decoder, of_encoder) = model.predict_step(params, BATCH, 3, save)
+    tokens, (decoder_weights, encoder_weights) = model.predict_step(params, BATCH, 3, save)
     state = model.encoder.apply({"params": params["encoder"]}, TOKENS)[1][-1]
     token = TOKENS[:, :1]
     for step in range(3):
         if save:
-            np.testing.assert_allclose(of_decoder[step], state[:, None], atol=1e-6)
+            np.testing.assert_allclose(decoder_weights[step], state[:, None], atol=1e-6)
         logits, state = model.decoder.apply({"params": params["decoder"]}, token, state)
         token = logits.argmax(axis=2)
         np.testing.assert_array_equal(tokens[:, step : step + 1], token)
-    assert len(of_decoder) == 3 * save
-    assert of_encoder == []
+    assert len(decoder_weights) == 3 * save
+    assert encoder_weights == []
 
 
-def test_weights_that_are_asked_for_must_have_been_sown() -> None:
+def test_requested_weights_must_be_sown() -> None:
     model, params = translator(sows=False)
     with pytest.raises(NotImplementedError, match=r"Decoder.sow.*'dec_attention_weights'"):
         model.predict_step(params, BATCH, 3, True)
     assert model.predict_step(params, BATCH, 3)[0].shape == (2, 3)
 
 
-def test_the_encoders_weights_come_block_by_block() -> None:
+def test_encoder_weights_are_grouped_by_block() -> None:
     class Last(Decoder):
         def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
             return enc_all_outputs[:, -1]
@@ -308,7 +308,7 @@ def test_the_encoders_weights_come_block_by_block() -> None:
     assert not np.any([block[:2, :, 3:] for block in weights]), "the first sentence has 3 tokens"
 
 
-def test_weights_of_heads_come_head_by_head_from_a_readers_decoder_too() -> None:
+def test_custom_decoder_weights_are_grouped_by_head() -> None:
     class Attentive(Decoder):
         def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
             return enc_all_outputs[0].swapaxes(0, 1), *args
@@ -330,7 +330,7 @@ def test_weights_of_heads_come_head_by_head_from_a_readers_decoder_too() -> None
         assert second[2:, :, 3:].all()
 
 
-def test_a_translator_may_be_made_by_keyword_or_in_the_order_of_the_other_faces() -> None:
+def test_seq2seq_takes_keywords_or_usual_order() -> None:
     parts = d2l.Encoder(), d2l.Decoder()
     model = d2l.Seq2Seq(*parts, 3, 0.1)
     assert (model.tgt_pad, model.lr, model.training) == (3, 0.1, True)

@@ -1,4 +1,4 @@
-"""The Transformer on JAX's face; as those of tests/shim/each/translator.py."""
+"""The Transformer of tests/shim/each/translator.py in JAX."""
 
 import math
 import random
@@ -32,7 +32,7 @@ class DecoderBlock(nn.Module):
         keys = X if before is None else jnp.concatenate((before, X), axis=1)
         seen[self.number] = keys
         own_lens = None
-        if training:  # all words at once: each looks at those up to itself
+        if training:  # all tokens at once: each attends to those up to itself
             own_lens = jnp.tile(jnp.arange(1, X.shape[1] + 1), (len(X), 1))
         attended, _ = self.attention1(X, keys, keys, own_lens, training=training)
         Y = self.addnorm1(X, attended, training=training)
@@ -66,7 +66,7 @@ class Decoder(d2l.AttentionDecoder):
         return self.dense(X), state
 
 
-def with_trainer(data: Any, pairs: Pairs, epochs: int) -> Translations:
+def train_with_trainer(data: Any, pairs: Pairs, epochs: int) -> Translations:
     random.seed(0)  # for the order of the batches
     encoder = d2l.TransformerEncoder(len(data.src_vocab), WIDTH, HIDDEN, HEADS, BLOCKS, 0.0)
     decoder = Decoder(len(data.tgt_vocab))

@@ -1,4 +1,4 @@
-"""Drives d2l_compat.mlx."""
+"""The adapter of d2l_compat.mlx."""
 
 from typing import Any
 
@@ -27,20 +27,22 @@ class Layer(adapter.Layer):
         return np.array(x) if isinstance(x, mx.array) else x
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
-        return self.plain(self.layer.train(training)(*self.given(inputs), **self.named(kwargs)))
+        return self.to_numpy(
+            self.layer.train(training)(*self.to_tensors(inputs), **self.kwargs_to_tensors(kwargs))
+        )
 
     def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
-        arrays, named = self.given(inputs), self.named(kwargs)
-        floats = [x for x in (*arrays, *named.values()) if is_floating(x)]
+        arrays, kwargs = self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)
+        floats = [x for x in (*arrays, *kwargs.values()) if is_floating(x)]
         self.layer.eval()
 
         def output(*floats: mx.array) -> list[mx.array]:
             rest = iter(floats)
-            every = [next(rest) if is_floating(x) else x for x in (*arrays, *named.values())]
-            given = every[: len(arrays)], dict(zip(named, every[len(arrays) :], strict=True))
-            return [self.layer(*given[0], **given[1])]
+            every = [next(rest) if is_floating(x) else x for x in (*arrays, *kwargs.values())]
+            named = dict(zip(kwargs, every[len(arrays) :], strict=True))
+            return [self.layer(*every[: len(arrays)], **named)]
 
-        return self.plain(mx.vjp(output, floats, [self.tensor(direction)])[1])
+        return self.to_numpy(mx.vjp(output, floats, [self.tensor(direction)])[1])
 
     def randomize(self, *inputs: Any) -> None:
         self(*inputs)
@@ -48,24 +50,26 @@ class Layer(adapter.Layer):
         self.layer.apply(lambda array: 0.5 * mx.random.normal(array.shape))
 
     @property
-    def names(self) -> list[str]:
+    def parameter_names(self) -> list[str]:
         return [path for path, _ in tree_flatten(self.layer.parameters())]
 
     def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
-        weight = self.plain(layer.weight)
+        weight = self.to_numpy(layer.weight)
         if isinstance(layer, nn.Embedding):
             return {"table": weight}
         if isinstance(layer, nn.LayerNorm):
-            return {"gamma": weight, "beta": self.plain(layer.bias)}
-        bias = {"bias": self.plain(layer.bias)} if "bias" in layer else {}
+            return {"gamma": weight, "beta": self.to_numpy(layer.bias)}
+        bias = {"bias": self.to_numpy(layer.bias)} if "bias" in layer else {}
         return {"weight": weight.T, **bias}
 
     def gates(self, path: str) -> list[reference.Gates]:
         def linears(weight: mx.array, *biases: mx.array) -> dict[str, reference.Linear]:
             names = ("reset", "update", "new")
             parts = zip(names, mx.split(weight, 3), biases, strict=True)
-            return {name: reference.Linear(self.plain(w).T, self.plain(b)) for name, w, b in parts}
+            return {
+                name: reference.Linear(self.to_numpy(w).T, self.to_numpy(b)) for name, w, b in parts
+            }
 
         none = mx.array(0.0)
         return [
@@ -76,7 +80,7 @@ class Layer(adapter.Layer):
         ]
 
 
-tensor, plain = Layer.tensor, Layer.plain
+tensor, to_numpy = Layer.tensor, Layer.to_numpy
 
 
 class Adapter(adapter.Adapter):
@@ -85,9 +89,9 @@ class Adapter(adapter.Adapter):
     seed = staticmethod(mx.random.seed)
     CALL = "__call__"
     CASTS = "float64"  # MLX takes the wider
-    TILES = True
+    REPEAT_TILES = True
     NORMAL = ((2, 3),)
-    OUTPUT = "output.layers.0", "output.layers.2"
+    READER_OUTPUT = "output.layers.0", "output.layers.2"
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:
         return mx.einsum("bqd,qkd->bqk", queries, table[rows])
@@ -101,7 +105,7 @@ class Adapter(adapter.Adapter):
     ) -> Layer:
         layer = d2l.MultiHeadAttention(*args, **kwargs)
         if weights is not None:
-            # Of the short signature, a first call makes the parameters.
+            # With the short signature, the first call makes the parameters.
             inputs = [mx.zeros((1, 1, len(weights[f"W_{role}"]))) for role in "qkv"]
             layer(*inputs)
             names = {"W": "weight", "b": "bias"}
@@ -125,10 +129,12 @@ class Adapter(adapter.Adapter):
             net.weight, net.bias = tensor(start["weight"].T), tensor(start["bias"])
         return net
 
-    def nothing(self) -> nn.Module:
+    def unused_layer(self) -> nn.Module:
         return nn.Identity()
 
-    def own_causal(self, *inputs: NDArray[Any]) -> NDArray[Any]:
+    def native_causal_attention(self, *inputs: NDArray[Any]) -> NDArray[Any]:
         scale = inputs[0].shape[-1] ** -0.5
-        given = map(self.tensor, inputs)
-        return self.plain(mx.fast.scaled_dot_product_attention(*given, scale=scale, mask="causal"))
+        tensors = map(self.tensor, inputs)
+        return self.to_numpy(
+            mx.fast.scaled_dot_product_attention(*tensors, scale=scale, mask="causal")
+        )

@@ -1,4 +1,4 @@
-"""What only MLX has: programs, laziness, parameters made at the first call, and double precision of our own."""
+"""Tests of what only MLX has: compilation, laziness, parameters made at the first call, our double precision."""
 
 import copy
 import pickle
@@ -57,10 +57,10 @@ def test_p_is_neither_trained_nor_saved_nor_state() -> None:
     assert sorted(names(block)) == sorted(weights)
     assert not tree_flatten(block.encoding.trainable_parameters())
     block(X, LENGTHS)
-    assert sorted(names(block)) == sorted(weights), "nothing is kept of a call, either"
+    assert sorted(names(block)) == sorted(weights), "a call stores nothing either"
 
 
-def test_sizes_are_taken_at_the_first_call_and_the_mode_is_kept() -> None:
+def test_first_call_sets_sizes_and_keeps_mode() -> None:
     block = Block()
     assert names(block) == ["attention.W_o.weight"]
     assert "LazyLinear(output_dims=6)" in str(block)
@@ -70,7 +70,7 @@ def test_sizes_are_taken_at_the_first_call_and_the_mode_is_kept() -> None:
     assert "LazyLinear(input_dims=6, output_dims=6, bias=False)" in str(block)
 
 
-def test_a_trainer_trains_what_had_no_size_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trainer_trains_layers_without_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     class Model(d2l.Classifier):
         def __init__(self) -> None:
             super().__init__()
@@ -83,24 +83,24 @@ def test_a_trainer_trains_what_had_no_size_before(monkeypatch: pytest.MonkeyPatc
         def get_dataloader(self, train: bool) -> Any:
             return self.get_tensorloader((X[0], mx.array([0, 1, 2, 0, 1])), train)
 
-    drawn: list[Any] = []
+    snapshots: list[Any] = []
     model = Model()
     step = model.training_step
 
     def watched(batch: Any) -> Any:
-        drawn.append(dict(tree_flatten(model.trainable_parameters())))
+        snapshots.append(dict(tree_flatten(model.trainable_parameters())))
         return step(batch)
 
     monkeypatch.setattr(d2l.Trainer, "_validate", lambda *_: None)
     object.__setattr__(model, "training_step", watched)
     d2l.Trainer(max_epochs=1).fit(model, Data())
-    assert len(drawn[0]) == 4
+    assert len(snapshots[0]) == 4
     for path, parameter in tree_flatten(model.trainable_parameters()):
-        assert not np.array_equal(parameter, drawn[0][path]), path
+        assert not np.array_equal(parameter, snapshots[0][path]), path
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-def test_a_copy_computes_the_same_and_has_not_been_called(
+def test_copy_computes_same_and_has_no_weights(
     duplicate: Callable[[Any], Any],
 ) -> None:
     block = Block(6, 6, 6)
@@ -111,7 +111,7 @@ def test_a_copy_computes_the_same_and_has_not_been_called(
     np.testing.assert_array_equal(double(X, LENGTHS), output)
 
 
-def test_a_readers_own_attention_may_know_of_no_masks() -> None:
+def test_custom_attention_may_lack_masks() -> None:
     class Doubled(d2l.DotProductAttention):
         def __call__(
             self, queries: mx.array, keys: mx.array, values: mx.array, lens: mx.array | None = None
@@ -124,20 +124,20 @@ def test_a_readers_own_attention_may_know_of_no_masks() -> None:
     np.testing.assert_allclose(heads(X, X, X, LENGTHS), want, atol=1e-6)
 
 
-def test_a_dropout_of_everything_is_off_in_evaluation() -> None:
+def test_full_dropout_is_off_in_evaluation() -> None:
     layer = d2l.AddNorm(6, 1.0)
     assert not np.array_equal(layer.eval()(X, X[::-1]), layer.train()(X, X[::-1]))
     attention = d2l.DotProductAttention(1.0)
-    for given in {}, {"causal": True}, {"score_bias": mx.zeros((5, 5))}:
-        assert not np.array(attention.train()(X, X, X, **given)).any()
-        assert np.array(attention.eval()(X, X, X, **given)).all()
+    for masks in {}, {"causal": True}, {"score_bias": mx.zeros((5, 5))}:
+        assert not np.array(attention.train()(X, X, X, **masks)).any()
+        assert np.array(attention.eval()(X, X, X, **masks)).all()
 
 
-# Programs
+# Compilation
 
 
 @either_length
-def test_a_compiled_call_gives_the_same_and_checks_shapes() -> None:
+def test_compiled_call_matches_and_checks_shapes() -> None:
     block = Block(6, 6, 6)
     compiled = mx.compile(block)
     np.testing.assert_allclose(compiled(X, LENGTHS), block(X, LENGTHS), atol=1e-6)
@@ -146,7 +146,7 @@ def test_a_compiled_call_gives_the_same_and_checks_shapes() -> None:
 
 
 @either_length
-def test_compiled_gradients_are_the_same() -> None:
+def test_compiled_gradients_are_same() -> None:
     attention = d2l.DotProductAttention(0.0)
 
     def loss(X: mx.array, lens: mx.array) -> mx.array:
@@ -158,7 +158,7 @@ def test_compiled_gradients_are_the_same() -> None:
 
 
 @either_length
-def test_a_mapped_call_attends_to_each_on_its_own() -> None:
+def test_mapped_call_treats_examples_separately() -> None:
     block = Block(6, 6, 6)
 
     def one(x: mx.array, length: mx.array) -> mx.array:
@@ -168,7 +168,7 @@ def test_a_mapped_call_attends_to_each_on_its_own() -> None:
 
 
 @either_length
-def test_mapped_gradients_are_each_examples_own() -> None:
+def test_mapped_gradients_match_separate_ones() -> None:
     attention = d2l.DotProductAttention(0.0)
 
     def loss(x: mx.array) -> mx.array:
@@ -193,14 +193,14 @@ def test_masks_may_be_compiled_and_mapped_with_their_gradients(with_bias: bool) 
     lengths = mx.array([5, 0])
 
     def pool(x: mx.array, length: mx.array, bias: mx.array) -> mx.array:
-        given = {"score_bias": bias[None]} if with_bias else {}
-        return attention(x[None], x[None], x[None], length[None], causal=True, **given)[0]
+        masks = {"score_bias": bias[None]} if with_bias else {}
+        return attention(x[None], x[None], x[None], length[None], causal=True, **masks)[0]
 
-    def slopes(*given: mx.array) -> Any:
-        return mx.grad(lambda *x: (pool(*x) ** 2).sum(), argnums=(0, 2))(*given)
+    def slopes(*args: mx.array) -> Any:
+        return mx.grad(lambda *x: (pool(*x) ** 2).sum(), argnums=(0, 2))(*args)
 
     for function in pool, slopes:
-        want = [function(*given) for given in zip(X, lengths, bias, strict=True)]
+        want = [function(*args) for args in zip(X, lengths, bias, strict=True)]
         want = [mx.stack(parts) for parts in zip(*map(as_list, want), strict=True)]
         mapped = as_list(mx.vmap(function)(X, lengths, bias))
         compiled = as_list(mx.compile(function)(X[0], lengths[0], bias[0]))
@@ -216,7 +216,7 @@ def as_list(x: Any) -> list[mx.array]:
 
 @either_length
 @pytest.mark.parametrize("lens", [None, LENGTHS], ids=["every key", "lengths"])
-def test_second_derivatives_are_those_of_the_formula(lens: mx.array | None) -> None:
+def test_second_derivatives_match_formula(lens: mx.array | None) -> None:
     attention = d2l.DotProductAttention(0.0)
     inputs = X.astype(mx.float64)
 
@@ -234,7 +234,7 @@ def test_second_derivatives_are_those_of_the_formula(lens: mx.array | None) -> N
     )
 
 
-def test_a_program_may_be_read_from_a_model_that_keeps_its_last_call() -> None:
+def test_graph_exports_after_a_call() -> None:
     block = Block(6, 6, 6)
     block(X, LENGTHS)
     compiled = mx.compile(lambda x: block(x), inputs=block.state)
@@ -256,7 +256,7 @@ def test_half_precision_is_kept_and_near(dtype: mx.Dtype) -> None:
     assert d2l.RotaryEncoding(6)(half).dtype == dtype
 
 
-def test_a_bias_has_the_dtype_of_the_input_though_weights_may_widen_both() -> None:
+def test_bias_dtype_is_that_of_input() -> None:
     heads = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
     half, bias = X.astype(mx.bfloat16), mx.random.normal((2, 5, 5)).astype(mx.bfloat16)
     wide, wide_bias = half.astype(mx.float32), bias.astype(mx.float32)
@@ -264,16 +264,16 @@ def test_a_bias_has_the_dtype_of_the_input_though_weights_may_widen_both() -> No
     np.testing.assert_allclose(heads(half, half, half, score_bias=bias), want, atol=1e-6)
 
 
-def test_float64_is_as_precise_as_it_says_where_mlxs_own_is_not() -> None:
-    """The day the second assertion fails, MLX is mended: use its own softmax."""
+def test_float64_softmax_is_more_precise_than_mlxs() -> None:
+    """Compare with MLX's softmax: when the second assertion fails, it is fixed and can be used."""
     scores = RNG.normal(size=(1, 3, 40))
     want = reference.softmax(scores)
-    given = mx.array(scores, mx.float64)
-    np.testing.assert_allclose(d2l.masked_softmax(given), want, rtol=1e-13)
-    assert np.abs(np.array(mx.softmax(given, axis=-1)) - want).max() > 1e-11
+    double = mx.array(scores, mx.float64)
+    np.testing.assert_allclose(d2l.masked_softmax(double), want, rtol=1e-13)
+    assert np.abs(np.array(mx.softmax(double, axis=-1)) - want).max() > 1e-11
 
 
-def test_a_call_is_of_what_it_was_given_though_it_is_computed_later() -> None:
+def test_lazy_call_uses_its_original_arguments() -> None:
     attention = d2l.DotProductAttention(0.0).eval()
     inputs, lens = mx.array(X), mx.array([3, 1])
     output = attention(inputs, inputs, inputs, lens)
@@ -286,14 +286,14 @@ def test_a_call_is_of_what_it_was_given_though_it_is_computed_later() -> None:
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
-def test_turning_is_that_of_mlxs_layer(layout: str) -> None:
+def test_rotary_matches_mlxs_layer(layout: str) -> None:
     ours = d2l.RotaryEncoding(6, base=500, layout=layout, position_scale=0.25)
     mlxs = nn.RoPE(6, traditional=layout == "interleaved", base=500, scale=0.25)
     np.testing.assert_allclose(ours(X, offset=3), mlxs(X, offset=3), atol=1e-6)
 
 
 @pytest.mark.parametrize("num_heads", [3, 4])
-def test_slopes_make_the_bias_that_mlxs_layer_adds(num_heads: int) -> None:
+def test_alibi_slopes_match_mlxs_layer(num_heads: int) -> None:
     distance = mx.abs(mx.arange(3, 5)[:, None] - mx.arange(5))  # the last two of five positions
     bias = -d2l.alibi_slopes(num_heads)[:, None, None] * distance
     scores = mx.array(RNG.normal(size=(2, num_heads, 2, 5)).astype("float32"))
@@ -313,7 +313,7 @@ def test_slopes_make_the_bias_that_mlxs_layer_adds(num_heads: int) -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_memory_grows_with_the_length_and_not_with_its_square(causal: bool) -> None:
+def test_memory_is_linear_in_length(causal: bool) -> None:
     attention = d2l.DotProductAttention(0.0).eval()
     gradient = mx.grad(lambda x, lens: attention(x, x, x, lens, causal=causal).sum())
 
@@ -330,26 +330,26 @@ def test_memory_grows_with_the_length_and_not_with_its_square(causal: bool) -> N
 # The functions' own ways
 
 
-def test_shapes_of_random_arrays_are_given_as_to_pytorch() -> None:
+def test_random_functions_take_shapes_like_pytorchs() -> None:
     for function in (d2l.rand, d2l.randn):
         assert function(2, 3).shape == function((2, 3)).shape == (2, 3)
         assert function(4).shape == (4,)
 
 
-def test_an_array_goes_to_another_dtype_and_is_on_every_device() -> None:
+def test_to_changes_dtype_and_accepts_any_device() -> None:
     assert d2l.to(X, mx.float16).dtype == mx.float16
     assert d2l.to(X, d2l.cpu()) is X
 
 
 def test_several_last_dimensions_are_normalized_together() -> None:
     layer = d2l.AddNorm([5, 6], 0.0)
-    given = np.array(X)
-    centred = given - given.mean(axis=(1, 2), keepdims=True)
+    array = np.array(X)
+    centred = array - array.mean(axis=(1, 2), keepdims=True)
     want = centred / np.sqrt((centred**2).mean(axis=(1, 2), keepdims=True) + 1e-5)
     np.testing.assert_allclose(layer(X, mx.zeros_like(X)), want, atol=1e-5)
 
 
-def test_batches_come_in_the_same_order_after_the_same_seed() -> None:
+def test_batches_come_in_same_order_after_same_seed() -> None:
     data = d2l.DataModule()
     data.batch_size = 4
 
@@ -363,7 +363,7 @@ def test_batches_come_in_the_same_order_after_the_same_seed() -> None:
     assert sorted(rows) == [*range(20)] != rows
 
 
-def test_hyperparameters_that_are_layers_are_no_second_parameters() -> None:
+def test_layer_hyperparameters_are_not_counted_twice() -> None:
     model = d2l.Seq2Seq(nn.Linear(2, 3), nn.Linear(3, 2), 1, 0.1)
     assert model.hparams["encoder"] is model.encoder
     assert {name.split(".")[0] for name in names(model)} == {"encoder", "decoder"}
@@ -372,13 +372,13 @@ def test_hyperparameters_that_are_layers_are_no_second_parameters() -> None:
 # What it costs
 
 
-def test_a_convolution_counts_its_kernel_and_matters_in_the_chain() -> None:
+def test_convolution_counts_kernel_and_chain_length() -> None:
     layer = nn.Conv1d(6, 7, 3, padding=1)
     assert d2l.multiply_adds(layer, X) == 2 * 5 * 7 * 3 * 6
     assert d2l.longest_chain(nn.Sequential(layer, nn.ReLU(), nn.Linear(7, 2)), X) == 2
 
 
-def test_attention_counts_both_its_products() -> None:
+def test_attention_counts_both_products() -> None:
     attention = d2l.DotProductAttention(0.0).eval()
     assert d2l.multiply_adds(attention, X, X, X) == 2 * (2 * 5 * 5 * 6)
     assert d2l.longest_chain(attention, X, X, X) == 2

@@ -1,4 +1,4 @@
-"""Drives d2l_compat.mxnet."""
+"""The adapter of d2l_compat.mxnet."""
 
 import warnings
 from tempfile import NamedTemporaryFile
@@ -29,41 +29,43 @@ class Layer(adapter.Layer):
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
         with autograd.train_mode() if training else autograd.predict_mode():
-            return self.plain(self.layer(*self.given(inputs), **self.named(kwargs)))
+            return self.to_numpy(
+                self.layer(*self.to_tensors(inputs), **self.kwargs_to_tensors(kwargs))
+            )
 
     def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
-        tensors, named = self.given(inputs), self.named(kwargs)
+        tensors, kwargs = self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)
         floats = [
             x
-            for x in (*tensors, *named.values())
+            for x in (*tensors, *kwargs.values())
             if isinstance(x, mxnet.np.ndarray) and np.dtype(x.dtype).kind == "f"
         ]
         for x in floats:
             x.attach_grad()
         with autograd.record(train_mode=False):
-            output = self.layer(*tensors, **named)
+            output = self.layer(*tensors, **kwargs)
         output.backward(self.tensor(direction))
         return [x.grad.asnumpy() for x in floats]
 
     def randomize(self, *inputs: Any) -> None:
-        self.layer.initialize(force_reinit=True)  # encoders are already
+        self.layer.initialize(force_reinit=True)  # encoders are initialized already
         self(*inputs)
         rng = np.random.default_rng(0)
         for parameter in self.layer.collect_params().values():
             parameter.set_data(self.tensor(rng.normal(0, 0.5, parameter.shape).astype("float32")))
 
     @property
-    def names(self) -> list[str]:
+    def parameter_names(self) -> list[str]:
         return [*self.layer.collect_params()]
 
     def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
         if isinstance(layer, nn.LayerNorm):
-            return {name: self.plain(getattr(layer, name).data()) for name in ("gamma", "beta")}
-        weight = self.plain(layer.weight.data())
+            return {name: self.to_numpy(getattr(layer, name).data()) for name in ("gamma", "beta")}
+        weight = self.to_numpy(layer.weight.data())
         if isinstance(layer, nn.Embedding):
             return {"table": weight}
-        bias = {} if layer.bias is None else {"bias": self.plain(layer.bias.data())}
+        bias = {} if layer.bias is None else {"bias": self.to_numpy(layer.bias.data())}
         return {"weight": weight.T, **bias}
 
     def gates(self, path: str) -> list[reference.Gates]:
@@ -71,9 +73,9 @@ class Layer(adapter.Layer):
         parameters = layer.collect_params()
 
         def linears(name: str) -> dict[str, reference.Linear]:
-            """Of ``l0_i2h`` and its like."""
+            """Return the gates named ``l0_i2h``, ``l0_h2h`` and so on."""
             weight, bias = (
-                np.split(self.plain(parameters[f"{layer.prefix}{name}_{kind}"].data()), 3)
+                np.split(self.to_numpy(parameters[f"{layer.prefix}{name}_{kind}"].data()), 3)
                 for kind in ("weight", "bias")
             )
             parts = zip(("reset", "update", "new"), weight, bias, strict=True)
@@ -85,7 +87,7 @@ class Layer(adapter.Layer):
         ]
 
 
-tensor, plain = Layer.tensor, Layer.plain
+tensor, to_numpy = Layer.tensor, Layer.to_numpy
 
 
 class Adapter(adapter.Adapter):
@@ -93,11 +95,11 @@ class Adapter(adapter.Adapter):
     Block, Embedding = nn.Block, nn.Embedding
     seed = staticmethod(mxnet.random.seed)
     RAND = 2, 3
-    NORM = (0.0,)
+    ADDNORM_ARGS = (0.0,)
     FEATURES = ()  # Gluon's layers take their sizes from their input
-    OUTPUT = "output.0", "output.1"
+    READER_OUTPUT = "output.0", "output.1"
 
-    def sizes(self, width: int) -> tuple[Any, ...]:
+    def block_sizes(self, width: int) -> tuple[Any, ...]:
         return (width,)
 
     def dense(self, inputs: int, outputs: int) -> Any:
@@ -122,7 +124,7 @@ class Adapter(adapter.Adapter):
     ) -> Layer:
         layer = d2l.MultiHeadAttention(*args, **kwargs)
         layer.cast(dtype)
-        # MXNet's other initial weights come in single precision only.
+        # MXNet's other initializers have single precision only.
         layer.initialize(init.Orthogonal())
         kinds = {"W": "weight", "b": "bias"}
         for name, array in (weights or {}).items():
@@ -147,18 +149,18 @@ class Adapter(adapter.Adapter):
             net.bias.set_data(tensor(start["bias"]))
         return net
 
-    def nothing(self) -> nn.Block:
+    def unused_layer(self) -> nn.Block:
         return nn.Dense(1)
 
-    def lesson_encoding(
+    def lesson_encode(
         self, layer: nn.Block, X: NDArray[Any], offset: int = 0, training: bool = False
     ) -> NDArray[Any]:
-        return Layer(layer)(X, offset, training=training)  # Gluon takes no keywords
+        return Layer(layer)(X, offset, training=training)  # Gluon takes no keyword arguments
 
-    def lesson_kept(self, layer: nn.Block) -> list[str]:
+    def lesson_state_names(self, layer: nn.Block) -> list[str]:
         with NamedTemporaryFile() as file:
             layer.save_parameters(file.name)
-            return [*super().lesson_kept(layer), *npx.load(file.name)]
+            return [*super().lesson_state_names(layer), *npx.load(file.name)]
 
     def new_reader(self, names: dict[str, Any], kind: str) -> nn.Block:
         reader = names["readers"][kind]()
@@ -167,7 +169,7 @@ class Adapter(adapter.Adapter):
         return reader
 
     def lesson_numbers(self, scheme: nn.Block) -> NDArray[Any]:
-        return plain(scheme.numbers.data())
+        return to_numpy(scheme.numbers.data())
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Descent as a reader of D2L writes it in MXNet."""
+"""Gradient descent as a reader of D2L writes it in MXNet."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,9 +14,9 @@ class Descent(descent.Descent):
     CPU = d2l.cpu()
 
     def variable(self, x: Any) -> np.ndarray:
-        made = np.array(x)
-        made.attach_grad()
-        return made
+        array = np.array(x)
+        array.attach_grad()
+        return array
 
     def sgd(self, params: list[Any], loss: Callable[[], Any], *args: Any, **kwargs: Any) -> None:
         with autograd.record():
@@ -36,7 +36,7 @@ class Descent(descent.Descent):
     def optimizer(self, net: gluon.Block, lr: float) -> gluon.Trainer:
         return gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": lr})
 
-    def dropped(self, net: gluon.Block, rate: float) -> gluon.Block:
-        both = gluon.nn.Sequential()
-        both.add(net, gluon.nn.Dropout(rate))
-        return both
+    def add_dropout(self, net: gluon.Block, rate: float) -> gluon.Block:
+        layers = gluon.nn.Sequential()
+        layers.add(net, gluon.nn.Dropout(rate))
+        return layers

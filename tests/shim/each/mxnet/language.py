@@ -1,18 +1,18 @@
-"""Natural language as a reader of D2L writes it in MXNet."""
+"""Models of natural language as a reader of D2L writes them in MXNet."""
 
 from typing import Any
 
-from tests.shim.each.mxnet.adapter import plain, tensor  # isort: skip
+from tests.shim.each.mxnet.adapter import to_numpy, tensor  # isort: skip
 from mxnet import autograd, gluon, np
 from mxnet.gluon import nn
 
-# Parts of BERTModel by the adapter's paths.
+# Paths of parts of BERTModel, as the adapter names them.
 HIDDEN, NEXT = "hidden", "nsp.output"
 MASKED = "mlm.mlp.0", "mlm.mlp.1", "mlm.mlp.2"
 
 
 class Classifier(nn.Block):
-    """The mean of the words' vectors, of one sequence or of several together, and a linear layer."""
+    """A linear layer of the mean of the words' vectors, in one sequence or several."""
 
     def __init__(self, table: Any, weight: Any) -> None:
         super().__init__()
@@ -31,16 +31,16 @@ classifier = Classifier
 
 
 def losses(d2l: Any, model: Any, vocab_size: int, columns: list[Any], reduction: str) -> list[Any]:
-    """What the batch is to BERT: its losses, and the gradients of the biases of both tasks and of positions.
+    """Return BERT's losses for a batch, and the gradients of both tasks' biases and of the positions.
 
     Gluon's loss takes weights, and is one number for each example, whatever reduction others have.
     """
     loss, shards = gluon.loss.SoftmaxCELoss(), [[tensor(column)] for column in columns]
     with autograd.record(train_mode=False):
-        told = d2l._get_batch_loss_bert(model, loss, vocab_size, *shards)
-    told[-1][0].backward()
+        results = d2l._get_batch_loss_bert(model, loss, vocab_size, *shards)
+    results[-1][0].backward()
     biases = model.mlm.mlp[-1].bias, model.nsp.output.bias, model.encoder.pos_embedding
-    return plain([*(each for (each,) in told), *(each.grad() for each in biases)])
+    return to_numpy([*(each for (each,) in results), *(each.grad() for each in biases)])
 
 
 def move_positions(model: Any, step: Any) -> None:

@@ -1,4 +1,4 @@
-"""The models of D2L 1.0's first chapters as they are in MXNet: pictures have their channels first."""
+"""The models of D2L 1.0's first chapters in MXNet, with channels first."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from mxnet.gluon import nn
 from d2l_compat import mxnet as d2l
 
 BN_EPSILON = 1e-5
-FACTOR = 1  # of LinearRegression's loss, to half the mean squared difference
+FACTOR = 1  # LinearRegression's loss over half the mean squared error
 
 
-def answers(model: Any, X: Any, training: bool = False) -> Any:
+def predict(model: Any, X: Any, training: bool = False) -> Any:
     params = model.collect_params()
     if any(param._data is None and not param._deferred_init for param in params.values()):
         model.initialize()
@@ -19,39 +19,38 @@ def answers(model: Any, X: Any, training: bool = False) -> Any:
         return model(np.array(X)).asnumpy()
 
 
-def layers(model: Any) -> list[tuple[Any, Any]]:
-    """Weights and biases: of convolutions (outputs, inputs, height, width), else (inputs, outputs)."""
-    found: list[Any] = []
-    model.apply(
-        lambda each: found.append(each) if isinstance(each, (nn.Conv2D, nn.Dense)) else None
-    )
-    arrays = [(each.weight.data().asnumpy(), each.bias.data().asnumpy()) for each in found]
+def layer_weights(model: Any) -> list[tuple[Any, Any]]:
+    """Return weights and biases; weights are (outputs, inputs, height, width) in convolutions, else (inputs, outputs)."""
+    blocks: list[Any] = []
+    model.apply(blocks.append)
+    layers = [block for block in blocks if isinstance(block, (nn.Conv2D, nn.Dense))]
+    arrays = [(x.weight.data().asnumpy(), x.bias.data().asnumpy()) for x in layers]
     return [(w if w.ndim == 4 else w.T, b) for w, b in arrays]
 
 
 def copy(ours: Any, theirs: Any) -> None:
-    """The parameters of a model to upstream's, both of which have been called."""
+    """Copy a model's parameters to upstream's; both have been called."""
     params = (model.collect_params().values() for model in (ours, theirs))
     for param, other in zip(*params, strict=True):
         other.set_data(param.data())
 
 
 def fit(model: Any, data: Any, epochs: int, d2l: Any = d2l, start: Any = None) -> Any:
-    """Of linear regression: (w, b) before and after, flat; ``start`` sets them before."""
+    """Train a linear regression from ``start``; return flat (w, b) before and after."""
 
     def arrays() -> Any:
         return (model.w, model.b) if hasattr(model, "w") else model.get_w_b()
 
-    def now() -> tuple[Any, ...]:
+    def weights() -> tuple[Any, ...]:
         return tuple(array.asnumpy().ravel().copy() for array in arrays())
 
     model(data.train_batch()[0])
     if start is not None:
         for array, value in zip(arrays(), start, strict=True):
             array[:] = np.array(value).reshape(array.shape)
-    before = now()
+    before = weights()
     d2l.Trainer(max_epochs=epochs).fit(model, data)
-    return before, now()
+    return before, weights()
 
 
 def dense(weight: Any, bias: Any) -> nn.Block:
@@ -66,5 +65,5 @@ loss = gluon.loss.SigmoidBCELoss()
 
 
 def optimizer(net: nn.Block, lr: float) -> Any:
-    # As the losses are summed: the step divides by the batch's size, which the tests know.
+    # The losses are summed, and a step divides by the batch size, which the tests know.
     return gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": lr})

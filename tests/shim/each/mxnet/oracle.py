@@ -1,4 +1,4 @@
-"""MXNet's face beside ``d2l.mxnet``; tests/shim/each/oracle.py says what each name is for."""
+"""MXNet's package beside upstream's ``d2l.mxnet``; its names are explained in tests/shim/each/oracle.py."""
 
 from typing import Any
 
@@ -8,20 +8,22 @@ import matplotlib.pyplot as plt
 from tests.shim.each.mxnet import language, models, recurrent
 from tests.shim.each.oracle import ModuleWith, older
 
-from tests.shim.each.mxnet.adapter import Layer, plain  # isort: skip
+from tests.shim.each.mxnet.adapter import Layer, to_numpy  # isort: skip
 from mxnet.gluon import nn
 
-READER = recurrent.READER  # who writes language models
+RECURRENT = recurrent.RECURRENT
 MODELS = models
-LANGUAGE = language  # and networks that read sentences
-INTEGERS = "float32"  # upstream's numbers come from lists, of which MXNet makes it
+LANGUAGE = language
+INTEGERS = "float32"  # MXNet's dtype for lists, from which upstream makes tensors
 NOT_COMPARED: dict[str, dict[str, str]] = {"1.0.3": {}}
 
 
 def old_upstream() -> Any:
     d2l = older("mxnet")
-    # Matplotlib reads MXNet's arrays no more.
-    d2l.plt = ModuleWith(plt, contour=lambda *args, **kwargs: plt.contour(*plain(args), **kwargs))
+    # Matplotlib no longer reads MXNet's arrays.
+    d2l.plt = ModuleWith(
+        plt, contour=lambda *args, **kwargs: plt.contour(*to_numpy(args), **kwargs)
+    )
     return d2l
 
 
@@ -36,7 +38,7 @@ UPSTREAM = {"1.0.3": upstream, "0.17.6": old_upstream}
 
 def twin(ours: Layer, theirs: nn.Block, *inputs: Any) -> Layer:
     built = Layer(theirs)
-    built.randomize(*inputs)  # which gives it sizes
+    built.randomize(*inputs)  # sets its sizes
     values = ours.layer._collect_params_with_prefix()
     parameters = theirs._collect_params_with_prefix()
     if isinstance(theirs, older("mxnet").Seq2SeqEncoder):

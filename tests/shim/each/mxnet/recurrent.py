@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.shim.each.mxnet.adapter import Layer, plain  # isort: skip  it makes MXNet importable
+from tests.shim.each.mxnet.adapter import Layer, to_numpy  # isort: skip  it makes MXNet importable
 import numpy as onp
 from mxnet import gluon, init, np, npx
 from mxnet.gluon import rnn
@@ -11,28 +11,28 @@ from tests.shim.each import recurrent
 from tests.shim.each.mxnet.descent import Descent
 
 
-class Reader(recurrent.ClassReader, recurrent.FunctionReader, Descent):
+class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
     Layer = Layer
 
     @staticmethod
     def ACTIVATION(x: Any) -> Any:
-        return onp.maximum(x, 0)  # Gluon's is relu
+        return onp.maximum(x, 0)  # relu, unlike in the other frameworks
 
     def set_parameter(self, part: Any, name: str, value: Any) -> None:
         getattr(part, name)[:] = np.array(value)
 
     def layer_weights(self, model: Any) -> recurrent.Start:
-        # Gluon numbers what it makes: the last words of a name stay.
-        each = {k.partition("_")[2]: p.data() for k, p in model.collect_params().items()}
-        found = {"W_xh": each["l0_i2h_weight"].T, "W_hh": each["l0_h2h_weight"].T}
-        found |= {"b_h": each["l0_i2h_bias"] + each["l0_h2h_bias"]}
-        return found | {"W_hq": each["weight"].T, "b_q": each["bias"]}
+        # A name begins with a number that Gluon has counted.
+        x = {name.partition("_")[2]: p.data() for name, p in model.collect_params().items()}
+        weights = {"W_xh": x["l0_i2h_weight"].T, "W_hh": x["l0_h2h_weight"].T}
+        weights |= {"b_h": x["l0_i2h_bias"] + x["l0_h2h_bias"]}
+        return weights | {"W_hq": x["weight"].T, "b_q": x["bias"]}
 
     def loss(self) -> gluon.loss.Loss:
         return gluon.loss.SoftmaxCrossEntropyLoss()
 
     def make_optimizer(self, params: Any, lr: float) -> Any:
-        """Gluon's trainer does none of arrays."""
+        """Make a step function, since Gluon's trainer takes no arrays."""
 
         def step(batch_size: int) -> None:
             for param in params:
@@ -41,16 +41,16 @@ class Reader(recurrent.ClassReader, recurrent.FunctionReader, Descent):
         return step
 
     def layers(self, vocab_size: int, num_hiddens: int, d2l: Any = None) -> list[Any]:
-        """Recurrent layers of the framework's, and what is made of them."""
-        made = [kind(num_hiddens) for kind in (rnn.RNN, rnn.GRU, rnn.LSTM)]
-        made.append(rnn.GRU(num_hiddens, num_layers=2, bidirectional=True))
-        models = [(d2l or self.d2l).RNNModel(each, vocab_size) for each in made]
+        """Make models of the framework's recurrent layers."""
+        rnns = [kind(num_hiddens) for kind in (rnn.RNN, rnn.GRU, rnn.LSTM)]
+        rnns.append(rnn.GRU(num_hiddens, num_layers=2, bidirectional=True))
+        models = [(d2l or self.d2l).RNNModel(each, vocab_size) for each in rnns]
         for each in models:
             each.initialize(init.Xavier())
         return models
 
-    def twice(self, net: Any, tokens: Any) -> list[Any]:
-        """The logits of a batch, and of the same once more from the state reached; then by the layers in it."""
+    def run_twice(self, net: Any, tokens: Any) -> list[Any]:
+        """Return the logits of a batch, then from the state reached; and both computed from its layers."""
         X = np.array(tokens, dtype="int32")
         start = net.begin_state(len(tokens), ctx=self.CPU)
         first, state = net(X, start)
@@ -59,7 +59,7 @@ class Reader(recurrent.ClassReader, recurrent.FunctionReader, Descent):
         Y, state = net.rnn(one_hot, start)
         again = net.rnn(one_hot, state)[0]
         by_hand = [net.dense(each.reshape(-1, each.shape[-1])) for each in (Y, again)]
-        return plain([first, second, *by_hand])
+        return to_numpy([first, second, *by_hand])
 
 
-READER = Reader()
+RECURRENT = RecurrentModels()

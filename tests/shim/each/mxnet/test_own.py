@@ -1,4 +1,4 @@
-"""What is true of MXNet's face alone: Gluon's ways, MXNet's arrays and its traps."""
+"""Tests of what only MXNet has: Gluon's blocks, MXNet's arrays and its traps."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def X() -> Any:
     return mx.np.random.normal(size=(2, 3, 6))
 
 
-def test_importing_the_face_turns_numpy_arrays_on() -> None:
+def test_importing_enables_numpy_arrays() -> None:
     assert mx.util.is_np_array()
     assert isinstance(d2l.ones((2, 3)), mx.np.ndarray)
 
@@ -56,19 +56,19 @@ def test_lengths_are_whole_numbers_of_any_dtype(dtype: str, lengths: Any) -> Non
 
 
 @pytest.mark.parametrize("junk", [0.5, np.nan, np.inf, -np.inf])
-def test_other_numbers_are_no_lengths(junk: float) -> None:
+def test_other_numbers_are_not_lengths(junk: float) -> None:
     with pytest.raises(TypeError, match="valid_lens: got dtype float32; need an integer dtype"):
         d2l.masked_softmax(d2l.ones((2, 3, 4)), d2l.tensor([1, junk]))
 
 
-def test_lists_become_single_precision_and_serve_as_lengths(heads: nn.Block, X: Any) -> None:
+def test_lists_become_float32_and_may_be_lengths(heads: nn.Block, X: Any) -> None:
     lengths = d2l.tensor([3, 2])
     assert lengths.dtype == np.float32
     assert d2l.exp(lengths)[1].item() == pytest.approx(np.e**2)
     assert heads(X, X, X, valid_lens=lengths).shape == (2, 3, 8)
 
 
-def test_recording_is_training_unless_told_otherwise(heads: nn.Block, X: Any) -> None:
+def test_recording_implies_training_by_default(heads: nn.Block, X: Any) -> None:
     with autograd.record():
         dropped = heads(X, X, X)
     with autograd.record(train_mode=False):
@@ -88,9 +88,7 @@ def test_dropping_everything_leaves_zeros(layer: nn.Block, X: Any) -> None:
     assert mx.np.array_equal(layer(X), X + layer.P[:, :3])
 
 
-def test_weights_go_into_a_layer_that_does_not_know_its_sizes(
-    heads: nn.Block, X: Any, tmp_path: Path
-) -> None:
+def test_weights_load_into_layer_without_sizes(heads: nn.Block, X: Any, tmp_path: Path) -> None:
     Y = heads(X, X, X)
     heads.save_parameters(str(tmp_path / "weights"))
     assert sorted(npx.load(str(tmp_path / "weights"))) == [f"W_{i}.weight" for i in "koqv"]
@@ -99,7 +97,7 @@ def test_weights_go_into_a_layer_that_does_not_know_its_sizes(
     assert mx.np.array_equal(other(X, X, X), Y)
 
 
-def test_a_readers_own_attention_need_know_of_no_masks(heads: nn.Block, X: Any) -> None:
+def test_custom_attention_may_lack_masks(heads: nn.Block, X: Any) -> None:
     class Opposed(d2l.DotProductAttention):  # type: ignore[misc]
         def forward(self, queries: Any, keys: Any, values: Any, valid_lens: Any = None) -> Any:
             return super().forward(-queries, keys, values, valid_lens)
@@ -109,7 +107,7 @@ def test_a_readers_own_attention_need_know_of_no_masks(heads: nn.Block, X: Any) 
 
 
 @pytest.mark.parametrize("valid_lens", LENGTHS.values(), ids=LENGTHS)
-def test_hybridized_layers_compute_the_same(adapter: Adapter, valid_lens: Any) -> None:
+def test_hybridized_layers_compute_same(adapter: Adapter, valid_lens: Any) -> None:
     case = make_case(valid_lens)
     layer = adapter.multi_head(*case.sizes, 6, 2, 0.5)
     Y = layer(*case.arrays)
@@ -117,12 +115,12 @@ def test_hybridized_layers_compute_the_same(adapter: Adapter, valid_lens: Any) -
     np.testing.assert_allclose(layer(*case.arrays), Y, rtol=1e-12)
 
 
-def test_the_encodings_are_rounded_once_within_a_model_that_changes_dtype() -> None:
+def test_encoding_is_rounded_once_when_model_changes_dtype() -> None:
     model = nn.Sequential()
     model.add(d2l.PositionalEncoding(7, 0.0), d2l.RotaryEncoding(6))
-    ones = np.tile([1.0, 0.0], (1, 1000, 3))  # turned, they are the cosines and sines
-    turned = reference.rotary(ones, range(1000)).reshape(1000, 3, 2)
-    wanted = reference.positional_encoding(1000, 7)[None], turned.transpose(2, 0, 1)
+    ones = np.tile([1.0, 0.0], (1, 1000, 3))  # rotated, they are the cosines and sines
+    rotated = reference.rotary(ones, range(1000)).reshape(1000, 3, 2)
+    wanted = reference.positional_encoding(1000, 7)[None], rotated.transpose(2, 0, 1)
     for dtype in ("float16", "float64"):
         model.cast(dtype)
         for layer, want in zip(model, wanted, strict=True):
@@ -131,7 +129,7 @@ def test_the_encodings_are_rounded_once_within_a_model_that_changes_dtype() -> N
             assert np.abs(P - want).max() <= max(np.finfo(dtype).eps / 4, 1e-12)
 
 
-def test_a_mask_takes_lengths_of_floating_point_and_lets_gradients_through() -> None:
+def test_mask_takes_float_lengths_and_passes_gradients() -> None:
     X = d2l.ones((2, 3, 2))
     X.attach_grad()
     with autograd.record():
@@ -148,38 +146,38 @@ def test_a_mask_takes_lengths_of_floating_point_and_lets_gradients_through() -> 
 
 
 def gluons_twin(layer: nn.Block, X: Any) -> rnn.GRU:
-    """Gluon's own layer, with the same parameters, all of them drawn."""
-    own = rnn.GRU(4, 3)
-    own.initialize()
-    own(X, own.begin_state(X.shape[1]))
-    for mine, its in zip(
-        layer.collect_params().values(), own.collect_params().values(), strict=True
+    """Return Gluon's layer with the same random parameters."""
+    gluons = rnn.GRU(4, 3)
+    gluons.initialize()
+    gluons(X, gluons.begin_state(X.shape[1]))
+    for ours, theirs in zip(
+        layer.collect_params().values(), gluons.collect_params().values(), strict=True
     ):
-        mine.set_data(d2l.randn(*mine.shape))
-        its.set_data(mine.data())
-    return own
+        ours.set_data(d2l.randn(*ours.shape))
+        theirs.set_data(ours.data())
+    return gluons
 
 
 @pytest.mark.parametrize("dropout", [0, 0.5, 1])
 @pytest.mark.parametrize("is_hybrid", [False, True])
-def test_a_recurrent_layer_is_gluons_outside_training(
+def test_recurrent_layer_matches_gluons_in_evaluation(
     X: Any, dropout: float, is_hybrid: bool
 ) -> None:
     layer = d2l.GRU(4, 3, dropout)
     layer.initialize()
     layer(X)
-    own = gluons_twin(layer, X)
+    twin = gluons_twin(layer, X)
     if is_hybrid:
         layer.hybridize()
     state = d2l.randn(3, X.shape[1], 4)
-    want, [want_state] = own(X, [state])
+    want, [want_state] = twin(X, [state])
     got, got_state = layer(X, H=state)
     np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), atol=1e-6)
     np.testing.assert_allclose(got_state.asnumpy(), want_state.asnumpy(), atol=1e-6)
 
 
 @pytest.mark.parametrize("num_layers", [1, 2])
-def test_all_that_a_recurrent_layer_hands_on_may_be_dropped(X: Any, num_layers: int) -> None:
+def test_recurrent_layer_can_drop_all_it_passes_on(X: Any, num_layers: int) -> None:
     layer = d2l.GRU(4, num_layers, 1.0)
     layer.initialize()
     X.attach_grad()
@@ -193,12 +191,12 @@ def test_all_that_a_recurrent_layer_hands_on_may_be_dropped(X: Any, num_layers: 
 # Models and their training
 
 
-# It tells that Gluon will not find their parameters: there are none.
+# Gluon warns that it will not find their parameters, but there are none.
 SCRATCH = pytest.mark.filterwarnings("ignore:.* is an unregistered container with Blocks")
 
 
 class Line(d2l.Module):  # type: ignore[misc]
-    """From scratch: arrays for parameters, in a module of their own."""
+    """A model from scratch: its parameters are arrays, some in other modules."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -215,8 +213,8 @@ class Line(d2l.Module):  # type: ignore[misc]
         return ((y_hat - y) ** 2).mean()
 
 
-class Told(Line):
-    """It lists them itself, as on D2L's page on softmax regression."""
+class ListedLine(Line):
+    """A model that lists its parameters itself, as on D2L's page on softmax regression."""
 
     def collect_params(self) -> list[Any]:
         return self.get_scratch_params()
@@ -229,7 +227,7 @@ class Slope(d2l.Module):  # type: ignore[misc]
 
 
 class Points(d2l.DataModule):  # type: ignore[misc]
-    """On the line 4 x + 3."""
+    """Points on the line 4 x + 3."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -242,15 +240,15 @@ class Points(d2l.DataModule):  # type: ignore[misc]
 
 @pytest.fixture(params=[0, 1], ids=["first device", "second device"])
 def num_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """As many as this stand in for GPUs: devices with memory of their own to MXNet."""
+    """Replace this number of GPUs by CPU devices, which have separate memory in MXNet."""
     monkeypatch.setattr(devices, "num_gpus", lambda: request.param)
     monkeypatch.setattr(devices, "gpu", lambda i=0: mx.cpu(1 + i))
     return request.param
 
 
 @SCRATCH
-@pytest.mark.parametrize("Scratch", [Line, Told])
-def test_a_model_from_scratch_learns(Scratch: type[Line], num_gpus: int) -> None:
+@pytest.mark.parametrize("Scratch", [Line, ListedLine])
+def test_model_from_scratch_learns(Scratch: type[Line], num_gpus: int) -> None:
     model = Scratch()
     d2l.Trainer(max_epochs=40, num_gpus=num_gpus, gradient_clip_val=100).fit(model, Points())
     *slopes, b = model.parameters()
@@ -261,7 +259,7 @@ def test_a_model_from_scratch_learns(Scratch: type[Line], num_gpus: int) -> None
 
 @SCRATCH
 @pytest.mark.parametrize("norm", [0.5, 1000.0])
-def test_gradients_of_a_model_from_scratch_are_clipped_together(norm: float) -> None:
+def test_gradients_of_model_from_scratch_are_clipped_together(norm: float) -> None:
     model, X = Line(), d2l.ones(3)
     with autograd.record():
         loss = model.loss(model(X), 7 * X)
@@ -272,7 +270,7 @@ def test_gradients_of_a_model_from_scratch_are_clipped_together(norm: float) -> 
     np.testing.assert_allclose(got, gradient * min(1, norm / np.linalg.norm(gradient)), rtol=1e-5)
 
 
-def test_parameters_that_are_not_trained_have_no_part_in_clipping() -> None:
+def test_frozen_parameters_do_not_affect_clipping() -> None:
     model = nn.Sequential()
     model.add(nn.BatchNorm(), nn.Dense(1))  # the first has running sums
     model.initialize()
@@ -286,7 +284,7 @@ def test_parameters_that_are_not_trained_have_no_part_in_clipping() -> None:
     assert sum((g**2).sum() for g in gradients) == pytest.approx(0.25, rel=1e-4)
 
 
-def test_a_model_is_trained_where_it_should_be(num_gpus: int) -> None:
+def test_model_trains_on_requested_device(num_gpus: int) -> None:
     class Model(d2l.Classifier):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
@@ -307,7 +305,7 @@ def test_a_model_is_trained_where_it_should_be(num_gpus: int) -> None:
 
 
 class Repeating(d2l.Decoder):  # type: ignore[misc]
-    """Looks at what it was given last, and at the encoder's last state."""
+    """A decoder of the last token and the encoder's last state."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -322,17 +320,17 @@ class Repeating(d2l.Decoder):  # type: ignore[misc]
         return self.dense(self.drop(self.embedding(X) + mx.np.expand_dims(state, 1))), state
 
 
-def test_translating_drops_nothing_and_records_nothing() -> None:
+def test_translating_neither_drops_nor_records() -> None:
     model = d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 4, 4, 2, 0.5), Repeating())
     tokens, lens = d2l.tensor([[1, 2, 3]] * 50), d2l.tensor([3] * 50)
     with autograd.record():
-        said, _ = model.predict_step((tokens, tokens, lens, tokens), d2l.cpu(), 4)
-    assert (said == said[0]).all()
+        predicted, _ = model.predict_step((tokens, tokens, lens, tokens), d2l.cpu(), 4)
+    assert (predicted == predicted[0]).all()
     with pytest.raises(mx.MXNetError, match="not part of a computation graph"):
-        autograd.get_symbol(said)
+        autograd.get_symbol(predicted)
 
 
-def test_functions_train_and_translate_on_the_second_device(
+def test_functions_train_and_translate_on_second_device(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     other = mx.cpu(1)
@@ -342,12 +340,12 @@ def test_functions_train_and_translate_on_the_second_device(
     d2l.train_seq2seq(net, [(tokens, lens, tokens, lens)], 0.01, 1, vocab, other)
     assert net.collect_params().list_ctx() == [other]
     assert "tokens/sec on cpu(1)" in capsys.readouterr().out
-    said, weights = d2l.predict_seq2seq(net, "a b", vocab, vocab, 3, other)
-    assert isinstance(said, str)
+    predicted, weights = d2l.predict_seq2seq(net, "a b", vocab, vocab, 3, other)
+    assert isinstance(predicted, str)
     assert weights == []
 
 
-def test_a_hybridized_transformer_computes_the_same() -> None:
+def test_hybridized_transformer_computes_same() -> None:
     layer = d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.5)
     tokens, lens = d2l.tensor([[1, 2, 3], [4, 5, 6]]), d2l.tensor([2, 3])
     Y = layer(tokens, valid_lens=lens)
@@ -355,7 +353,7 @@ def test_a_hybridized_transformer_computes_the_same() -> None:
     np.testing.assert_allclose(layer(tokens, lens).asnumpy(), Y.asnumpy(), atol=1e-6)
 
 
-def test_weights_from_upstreams_layers_go_into_these(upstream: Any, tmp_path: Path) -> None:
+def test_weights_of_upstreams_layers_load(upstream: Any, tmp_path: Path) -> None:
     file = str(tmp_path / "weights")
     tokens, lens = d2l.tensor([[1, 2, 3], [4, 5, 6]]), d2l.tensor([2, 3])
     for name, args in (
@@ -371,8 +369,8 @@ def test_weights_from_upstreams_layers_go_into_these(upstream: Any, tmp_path: Pa
             np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), atol=1e-5)
 
 
-def test_layers_stay_on_the_second_device(heads: nn.Block) -> None:
-    # Memory of its own to MXNet, which refuses to mix it with the first's.
+def test_layers_stay_on_second_device(heads: nn.Block) -> None:
+    # MXNet treats its memory as separate, and refuses to mix it with the first's.
     other = mx.cpu(1)
     X, lens = mx.np.array(B[:, :, :2].repeat(4, axis=2)), mx.np.array([3, 2], dtype="int64")
     here = heads(X, X, X, lens).asnumpy()
@@ -389,7 +387,7 @@ def test_layers_stay_on_the_second_device(heads: nn.Block) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_gpus_that_are_there_are_used(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+def test_available_gpus_are_used(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(npx, "num_gpus", lambda: count)
     gpus = [mx.gpu(i) for i in range(count)]
     assert d2l.num_gpus() == count
@@ -398,7 +396,7 @@ def test_gpus_that_are_there_are_used(monkeypatch: pytest.MonkeyPatch, count: in
     assert d2l.try_all_gpus() == (gpus or [mx.cpu()])
 
 
-def test_bert_stays_on_the_second_device() -> None:
+def test_bert_stays_on_second_device() -> None:
     other = mx.cpu(1)
     model = d2l.BERTModel(7, 8, 16, 2, 1, 0.0, 6)
     model.initialize(ctx=other)

@@ -11,7 +11,7 @@ import pandas
 import pytest
 from mxnet import autograd, gluon, init, np, npx
 
-from tests.shim.each import stand_ins
+from tests.shim.each import fake_data
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
 
@@ -40,7 +40,7 @@ TABLE = pandas.DataFrame(RATINGS, columns=COLUMNS)
 @pytest.fixture
 def films(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    stand_ins.films(monkeypatch, d2l, tmp_path, RATINGS)
+    fake_data.films(monkeypatch, d2l, tmp_path, RATINGS)
 
 
 @pytest.mark.usefixtures("films")
@@ -51,25 +51,25 @@ def test_ratings_are_read() -> None:
 
 
 @pytest.mark.usefixtures("films")
-def test_without_pandas_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pandas_error_names_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     original = builtins.__import__
 
-    def without(name: str, *args: Any) -> Any:
+    def import_module(name: str, *args: Any) -> Any:
         if name == "pandas":
             raise ModuleNotFoundError(name)
         return original(name, *args)
 
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr(builtins, "__import__", import_module)
     with pytest.raises(ImportError, match=r"it is not installed\. Install it: pip install pandas"):
         d2l.read_data_ml100k()
 
 
 @pytest.mark.parametrize("test_ratio", [0.1, 0.9])
-def test_the_newest_rating_of_each_user_is_for_the_test(test_ratio: float) -> None:
+def test_newest_rating_of_each_user_is_test_data(test_ratio: float) -> None:
     train, test = d2l.split_data_ml100k(TABLE, 3, 5, "seq-aware", test_ratio)
     assert [*test.itertuples(name=None)] == [
         (0, 2, 4, 5, 50),
-        (1, 1, 1, 3, 30),  # of one time the first
+        (1, 1, 1, 3, 30),  # the first of two at the same time
         (2, 3, 2, 1, 90),
     ]
     assert [*train.itertuples(name=None)] == [
@@ -77,11 +77,11 @@ def test_the_newest_rating_of_each_user_is_for_the_test(test_ratio: float) -> No
         (1, 1, 3, 1, 30),
         (2, 2, 1, 2, 20),
         (3, 3, 5, 3, 40),
-        (4, 3, 1, 2, 90),  # and what is in the test is not here a second time
+        (4, 3, 1, 2, 90),  # without the second copy of the test's rating
     ]
 
 
-def test_a_share_of_all_ratings_is_for_the_test() -> None:
+def test_share_of_ratings_is_test_data() -> None:
     table = pandas.concat([TABLE] * 300, ignore_index=True)
     train, test = d2l.split_data_ml100k(table, 3, 5, test_ratio=0.25)
     assert 0.2 < len(test) / len(table) < 0.3
@@ -91,7 +91,7 @@ def test_a_share_of_all_ratings_is_for_the_test() -> None:
     assert [*map(len, d2l.split_data_ml100k(TABLE, 3, 5, "random", 1))] == [0, 9]
 
 
-def test_ratings_are_lists_and_a_matrix_or_the_items_of_users() -> None:
+def test_ratings_become_lists_and_matrix_or_items() -> None:
     users, items = [u - 1 for u, *_ in RATINGS], [i - 1 for _, i, *_ in RATINGS]
     *lists, matrix = d2l.load_data_ml100k(TABLE, 3, 6)
     assert lists == [users, items, [rating[2] for rating in RATINGS]]
@@ -111,14 +111,14 @@ def test_ratings_come_in_batches() -> None:
     assert counts == [3, 5]
     batches = [[part.asnumpy().tolist() for part in batch] for batch in test]
     assert batches == [[[1, 0], [3, 0], [5, 3]], [[2], [1], [1]]]
-    assert [len(batch[0]) for batch in train] == [2, 2]  # of five one is left for the next epoch
+    assert [len(batch[0]) for batch in train] == [2, 2]  # the fifth is left for the next epoch
     assert len(d2l.split_and_load_ml100k("random", "implicit", 0.0, 4)[2]) == 2
     orders = {tuple(u for batch in train for u in batch[0].asnumpy()) for _ in range(9)}
     assert len(orders) > 1  # shuffled
 
 
-def looked_up(start: Any, devices: Any = CPU) -> gluon.nn.Embedding:
-    """A number for each user, or item."""
+def embedding(start: Any, devices: Any = CPU) -> gluon.nn.Embedding:
+    """Make an embedding of a number for each user or item."""
     net = gluon.nn.Embedding(len(start), 1)
     net.initialize(init.Zero(), ctx=devices)
     net.weight.set_data(np.array(start).reshape(-1, 1))
@@ -126,19 +126,19 @@ def looked_up(start: Any, devices: Any = CPU) -> gluon.nn.Embedding:
 
 
 class Rating(gluon.nn.Block):
-    """What a user always gives, and more for one item than for others."""
+    """The sum of a number for the user and one for the item."""
 
     def __init__(self, users: Any, items: Any, devices: Any = CPU) -> None:
         super().__init__()
-        self.of_user, self.of_item = looked_up(users, devices), looked_up(items, devices)
+        self.users, self.items = embedding(users, devices), embedding(items, devices)
 
     def forward(self, user: np.ndarray, item: np.ndarray) -> np.ndarray:
-        return (self.of_user(user) + self.of_item(item)).reshape(-1)
+        return (self.users(user) + self.items(item)).reshape(-1)
 
     @property
-    def now(self) -> list[Any]:
-        layers = self.of_user, self.of_item
-        return [each.weight.list_data()[0].asnumpy()[:, 0] for each in layers]
+    def weights(self) -> list[Any]:
+        layers = self.users, self.items
+        return [layer.weight.list_data()[0].asnumpy()[:, 0] for layer in layers]
 
 
 USERS, ITEMS = RNG.integers(0, 4, 12), RNG.integers(0, 6, 12)
@@ -147,56 +147,56 @@ START = RNG.normal(size=4).astype("float32"), RNG.normal(size=6).astype("float32
 
 
 @pytest.mark.parametrize("devices", [None, [npx.cpu(0), npx.cpu(1)]])
-def test_ratings_are_learned_and_drawn(
+def test_ratings_are_trained_and_drawn(
     devices: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    boards, asked = watch_boards(monkeypatch), []
-    there = devices or d2l.try_all_gpus()
-    net = Rating(*START, there)
+    boards, calls = watch_boards(monkeypatch), []
+    expected_devices = devices or d2l.try_all_gpus()
+    net = Rating(*START, expected_devices)
     rows = gluon.data.ArrayDataset(*map(np.array, (USERS, ITEMS, STARS)))
     batches = gluon.data.DataLoader(rows, 5)
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
 
     def evaluator(*args: Any) -> float:
-        asked.append(args)
-        return len(asked) / 4
+        calls.append(args)
+        return len(calls) / 4
 
-    given = net, batches, "test", gluon.loss.L2Loss(), trainer, 3
-    d2l.train_recsys_rating(*given, *([devices] if devices else []), evaluator=evaluator)
-    (users, items), drawn = (x.astype("float64") for x in START), []
+    args = net, batches, "test", gluon.loss.L2Loss(), trainer, 3
+    d2l.train_recsys_rating(*args, *([devices] if devices else []), evaluator=evaluator)
+    (users, items), mean_losses = (x.astype("float64") for x in START), []
     for _ in range(3):
         losses = 0.0
         for part in (slice(0, 5), slice(5, 10), slice(10, 12)):
             u, i = USERS[part], ITEMS[part]
-            wrong = users[u] + items[i] - STARS[part]
-            losses += (wrong**2 / 2).sum()
-            onp.add.at(users, u, -0.5 * wrong / len(u))
-            onp.add.at(items, i, -0.5 * wrong / len(u))
-        drawn.append(losses / 12)
-    assert_close(onp.concatenate(net.now), onp.concatenate([users, items]), 1e-4)
+            errors = users[u] + items[i] - STARS[part]
+            losses += (errors**2 / 2).sum()
+            onp.add.at(users, u, -0.5 * errors / len(u))
+            onp.add.at(items, i, -0.5 * errors / len(u))
+        mean_losses.append(losses / 12)
+    assert_close(onp.concatenate(net.weights), onp.concatenate([users, items]), 1e-4)
     (board,) = boards
-    assert board.Y[0] == pytest.approx(drawn, rel=1e-5)
+    assert board.Y[0] == pytest.approx(mean_losses, rel=1e-5)
     assert (board.X[0], board.Y[1]) == ([1, 2, 3], [0.25, 0.5, 0.75])
-    assert asked == [(net, "test", there)] * 3
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == f"train loss {drawn[-1]:.3f}, test RMSE 0.750"
-    assert re.fullmatch(rf"\d+\.\d examples/sec on {re.escape(str(there))}", said[1])
+    assert calls == [(net, "test", expected_devices)] * 3
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"train loss {mean_losses[-1]:.3f}, test RMSE 0.750"
+    assert re.fullmatch(rf"\d+\.\d examples/sec on {re.escape(str(expected_devices))}", lines[1])
 
 
-def test_of_one_array_the_inputs_are_what_is_to_be_learned() -> None:
-    net, asked = gluon.nn.Dense(2, in_units=2, use_bias=False), []
+def test_single_array_batches_are_input_and_target() -> None:
+    net, calls = gluon.nn.Dense(2, in_units=2, use_bias=False), []
     net.initialize(init.One())
     rows = np.array([[1.0, 0.0], [0.0, 2.0]])
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
     d2l.train_recsys_rating(
         *(net, gluon.data.DataLoader(rows, 2), "test", gluon.loss.L2Loss(), trainer, 1, CPU),
-        evaluator=lambda *args: asked.append(args) or 0.0,
+        evaluator=lambda *args: calls.append(args) or 0.0,
         inter_mat="all",
     )
-    # Half the mean of squares over two columns: what is there is [[1, 1], [2, 2]].
+    # The loss is half the mean square over two columns; the output is [[1, 1], [2, 2]].
     slope = onp.array([[0, 1], [2, 0]]).T @ rows.asnumpy() / 2 / 2
     assert_close(net.weight.data().asnumpy(), 1 - slope, 1e-6)
-    assert asked == [(net, "test", "all", CPU)]
+    assert calls == [(net, "test", "all", CPU)]
 
 
 # Rankings
@@ -205,21 +205,21 @@ HIGH, LOW = RNG.normal(size=(6, 1)).astype("float32"), RNG.normal(size=(6, 1)).a
 
 
 @pytest.mark.parametrize("weight", [None, 0.5])
-def test_losses_of_pairs_are_their_formulas(weight: float | None) -> None:
+def test_pair_losses_match_formulas(weight: float | None) -> None:
     apart = HIGH.astype("float64") - LOW
-    given = np.array(HIGH), np.array(LOW)
-    got = d2l.BPRLoss(weight)(*given)
+    scores = np.array(HIGH), np.array(LOW)
+    got = d2l.BPRLoss(weight)(*scores)
     assert got.shape == (1, 1)
     factor = weight or 1
     assert float(got) == pytest.approx(factor * onp.log1p(onp.exp(-apart)).sum(), rel=1e-5)
     for margin in ([], [0.25]):
-        got = d2l.HingeLossbRec(weight)(*given, *margin)
+        got = d2l.HingeLossbRec(weight)(*scores, *margin)
         assert got.shape == ()
         want = factor * onp.maximum(0, (margin or [1])[0] - apart).sum()
         assert float(got) == pytest.approx(want, rel=1e-5)
 
 
-def test_pairs_far_apart_have_a_loss_and_a_gradient() -> None:
+def test_distant_pairs_have_finite_loss_and_gradient() -> None:
     low = np.array([300.0, -300.0])
     low.attach_grad()
     with autograd.record():
@@ -230,7 +230,7 @@ def test_pairs_far_apart_have_a_loss_and_a_gradient() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranked", "wanted", "k", "found"),
+    ("ranked", "wanted", "k", "metrics"),
     [
         ([7, 8, 9, 4, 5], [8], 2, (1, 0.75)),
         ([7, 8, 9, 4, 5], [8], 1, (0, 0.75)),
@@ -241,23 +241,23 @@ def test_pairs_far_apart_have_a_loss_and_a_gradient() -> None:
         ([7], [7], 2, (1, 1)),
     ],
 )
-def test_a_ranking_is_judged(ranked: Any, wanted: Any, k: int, found: Any) -> None:
-    assert d2l.hit_and_auc(ranked, wanted, k) == found
+def test_ranking_metrics(ranked: Any, wanted: Any, k: int, metrics: Any) -> None:
+    assert d2l.hit_and_auc(ranked, wanted, k) == metrics
 
 
 @pytest.mark.parametrize("devices", [CPU, [npx.cpu(0), npx.cpu(1)]])
-def test_all_items_that_are_not_known_are_ranked(devices: Any) -> None:
-    """More items than users, and than go through the network at once."""
+def test_unknown_items_are_ranked(devices: Any) -> None:
+    """Rank more items than users, and more than pass through the network at once."""
     num_users, num_items = 3, 1100
     table = onp.random.default_rng(3).permutation(num_users * num_items).reshape(num_users, -1)
     known = {0: [*range(1, 80)], 2: [4, 1050]}
     wanted = {0: [90], 1: [1099], 2: [int(table[2].argmax())]}
-    table[1, 1099] = onp.sort(table[1])[-50]  # the fiftieth, and one more of the same number
-    for_user, sizes = np.array(table), []
+    table[1, 1099] = onp.sort(table[1])[-50]  # tied with the fiftieth
+    scores, sizes = np.array(table), []
 
     def net(users: np.ndarray, items: np.ndarray) -> np.ndarray:
         sizes.append(len(items))
-        return for_user[users.astype("int32"), items.astype("int32")].reshape(-1, 1)
+        return scores[users.astype("int32"), items.astype("int32")].reshape(-1, 1)
 
     hits, areas = [], []
     for user in range(num_users):
@@ -274,7 +274,7 @@ def test_all_items_that_are_not_known_are_ranked(devices: Any) -> None:
     assert sum(sizes) == 3 * num_items - 81
 
 
-def test_what_a_user_did_last_goes_along() -> None:
+def test_users_last_items_are_passed_to_model() -> None:
     seq, seen = np.array([[1.0, 2.0], [3.0, 4.0]]), []
 
     def net(users: np.ndarray, last: np.ndarray, items: np.ndarray) -> np.ndarray:
@@ -287,17 +287,17 @@ def test_what_a_user_did_last_goes_along() -> None:
 
 
 @pytest.mark.parametrize("devices", [CPU, [npx.cpu(0), npx.cpu(1)]])
-def test_rankings_are_learned_and_drawn(
+def test_rankings_are_trained_and_drawn(
     devices: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    boards, asked = watch_boards(monkeypatch), []
+    boards, calls = watch_boards(monkeypatch), []
     net, others = Rating(*START, devices), (ITEMS + 1 + RNG.integers(0, 5, 12)) % 6
     rows = gluon.data.ArrayDataset(*map(np.array, (USERS, ITEMS, others)))
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
 
     def evaluator(*args: Any) -> Any:
-        asked.append(args)
-        return np.array(0.25), np.array(len(asked) / 4)
+        calls.append(args)
+        return np.array(0.25), np.array(len(calls) / 4)
 
     d2l.train_ranking(
         *(net, gluon.data.DataLoader(rows, 4), "test", d2l.BPRLoss(), trainer, None, 4, 6, 3),
@@ -313,14 +313,14 @@ def test_rankings_are_learned_and_drawn(
             slope = -1 / (1 + onp.exp(apart)) / 4
             onp.add.at(items, high, -0.5 * slope)
             onp.add.at(items, low, 0.5 * slope)
-    assert_close(net.now[1], items, 1e-4)
-    assert_close(net.now[0], START[0], 1e-6)  # a user likes all items as much
+    assert_close(net.weights[1], items, 1e-4)
+    assert_close(net.weights[0], START[0], 1e-6)  # a user likes all items as much
     (board,) = boards
     assert (board.X, board.Y) == ([[2], [2]], [[0.25], [0.25]])
-    assert asked == [(net, "test", None, "known", 4, 6, devices)]
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == f"train loss {losses / 12:.3f}, test hit rate 0.250, test AUC 0.250"
-    assert re.fullmatch(r"\d+\.\d examples/sec on \[cpu\(0\).*\]", said[1])
+    assert calls == [(net, "test", None, "known", 4, 6, devices)]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"train loss {losses / 12:.3f}, test hit rate 0.250, test AUC 0.250"
+    assert re.fullmatch(r"\d+\.\d examples/sec on \[cpu\(0\).*\]", lines[1])
 
 
 # Clicks
@@ -349,6 +349,6 @@ def test_values_become_numbers(tmp_path: Path) -> None:
     assert (X.shape, y.tolist(), X.dtype, y.dtype) == ((2, 2), [[1], [0]], "float32", "float32")
 
 
-def test_a_value_is_rare_that_is_there_less_than_four_times(tmp_path: Path) -> None:
+def test_value_below_four_occurrences_is_rare(tmp_path: Path) -> None:
     data = d2l.CTRDataset(clicks(tmp_path / "a.csv", "1 a\n" * 4 + "0 b\n" * 3), num_feat=1)
     assert data.feat_mapper == {1: {"a": 0}}

@@ -1,4 +1,4 @@
-"""What MXNet has of its own: batches that are shared out to several devices."""
+"""Tests of what only MXNet has: batches that are split among several devices."""
 
 from d2l_compat import mxnet as d2l  # isort: skip  it makes MXNet importable
 import numpy as onp
@@ -17,20 +17,20 @@ def network(devices: list[object]) -> gluon.nn.Dense:
 
 
 def test_several_devices_train_as_one_does() -> None:
-    loss, told, weights = gluon.loss.SoftmaxCrossEntropyLoss(), [], []
+    loss, results, weights = gluon.loss.SoftmaxCrossEntropyLoss(), [], []
     for devices in DEVICES[:1], DEVICES:
         net = network(devices)
         trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
-        told.append(d2l.train_batch_ch13(net, X, Y, loss, trainer, devices))
-        told[-1] += (d2l.evaluate_accuracy_gpus(net, [(X, Y), (X, Y)]),)
+        results.append(d2l.train_batch_ch13(net, X, Y, loss, trainer, devices))
+        results[-1] += (d2l.evaluate_accuracy_gpus(net, [(X, Y), (X, Y)]),)
         weights.append([net.weight.data(device).asnumpy() for device in devices])
-    assert told[1] == pytest.approx(told[0], rel=1e-5)
-    assert told[0][1] == 3  # all logits are equal: the first class it is
+    assert results[1] == pytest.approx(results[0], rel=1e-5)
+    assert results[0][1] == 3  # all logits are equal, so class 0 is predicted
     for got in weights[1]:
         onp.testing.assert_allclose(got, weights[0][0], rtol=1e-5)
 
 
-def test_several_inputs_are_shared_out_together() -> None:
+def test_several_inputs_are_split_together() -> None:
     inputs, labels = d2l.split_batch_multi_inputs([X, 2 * X], Y, DEVICES)
     assert len(inputs) == len(labels) == 2
     for (one, other), y in zip(inputs, labels, strict=True):

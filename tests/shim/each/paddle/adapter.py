@@ -1,4 +1,4 @@
-"""Drives d2l_compat.paddle."""
+"""The adapter of d2l_compat.paddle."""
 
 from typing import Any
 
@@ -23,24 +23,24 @@ class Layer(adapter.Layer):
     @staticmethod
     def array(x: Any) -> Any:
         if isinstance(x, (paddle.CPUPlace, paddle.CUDAPlace)):
-            return str(x).removeprefix("Place(").removesuffix(")")  # as ours
+            return str(x).removeprefix("Place(").removesuffix(")")  # as this project's d2l
         return x.numpy() if isinstance(x, paddle.Tensor) else x
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
         self.layer.train() if training else self.layer.eval()
-        return self.plain(self.layer(*self.given(inputs), **self.named(kwargs)))
+        return self.to_numpy(self.layer(*self.to_tensors(inputs), **self.kwargs_to_tensors(kwargs)))
 
     def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
         self.layer.eval()
-        tensors, named = self.given(inputs), self.named(kwargs)
-        every = (*tensors, *named.values())
+        tensors, kwargs = self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)
+        every = (*tensors, *kwargs.values())
         floats = [x for x in every if isinstance(x, paddle.Tensor) and x.is_floating_point()]
         for x in floats:
             x.stop_gradient = False
-        try:  # NaN on the way is an error as well; so is infinity, but a bias is compared with it
-            is_biased = "score_bias" in named or "table" in named  # which makes one
+        try:  # NaN in between is an error as well; so is infinity, except in a bias
+            is_biased = "score_bias" in kwargs or "table" in kwargs  # a table makes a bias
             paddle.set_flags({"FLAGS_check_nan_inf": not is_biased})
-            output = self.layer(*tensors, **named)
+            output = self.layer(*tensors, **kwargs)
             paddle.set_flags({"FLAGS_check_nan_inf": True})
             gradients = paddle.grad((output * self.tensor(direction)).sum(), floats)
         finally:
@@ -54,17 +54,17 @@ class Layer(adapter.Layer):
             parameter.set_value(paddle.randn(parameter.shape) * 0.5)
 
     @property
-    def names(self) -> list[str]:
+    def parameter_names(self) -> list[str]:
         return [*dict(self.layer.named_parameters())]
 
     def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
-        weight = self.plain(layer.weight)
+        weight = self.to_numpy(layer.weight)
         if isinstance(layer, nn.Embedding):
             return {"table": weight}
         if isinstance(layer, nn.LayerNorm):
-            return {"gamma": weight, "beta": self.plain(layer.bias)}
-        bias = {} if layer.bias is None else {"bias": self.plain(layer.bias)}
+            return {"gamma": weight, "beta": self.to_numpy(layer.bias)}
+        bias = {} if layer.bias is None else {"bias": self.to_numpy(layer.bias)}
         return {"weight": weight, **bias}
 
     def gates(self, path: str) -> list[reference.Gates]:
@@ -72,7 +72,7 @@ class Layer(adapter.Layer):
 
         def linears(kind: str, number: int) -> dict[str, reference.Linear]:
             weight, bias = (
-                np.split(self.plain(getattr(layer, f"{what}_{kind}_l{number}")), 3)
+                np.split(self.to_numpy(getattr(layer, f"{what}_{kind}_l{number}")), 3)
                 for what in ("weight", "bias")
             )
             parts = zip(("reset", "update", "new"), weight, bias, strict=True)
@@ -84,7 +84,7 @@ class Layer(adapter.Layer):
         ]
 
 
-tensor, plain = Layer.tensor, Layer.plain
+tensor, to_numpy = Layer.tensor, Layer.to_numpy
 
 
 def seed(number: int) -> None:
@@ -97,7 +97,7 @@ class Adapter(adapter.Adapter):
     Block, Embedding, Linear = nn.Layer, nn.Embedding, nn.Linear
     seed = staticmethod(seed)
     INTEGERS = "int64"
-    TILES, MESHGRID = True, "ij"
+    REPEAT_TILES, MESHGRID = True, "ij"
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:
         return paddle.einsum("bqd,qkd->bqk", queries, table[rows])
@@ -111,7 +111,7 @@ class Adapter(adapter.Adapter):
     ) -> Layer:
         layer = d2l.MultiHeadAttention(*args, **kwargs).to(dtype=dtype)
         if weights is not None:
-            # The short signature takes its sizes from the first call, and then weights fit.
+            # With the short signature, the first call determines the sizes.
             sizes = [weights[name].shape[0] for name in ("W_q", "W_k", "W_v")]
             layer(*(paddle.zeros([1, 1, size], dtype) for size in sizes))
             names = {"W": "weight", "b": "bias"}
@@ -134,8 +134,8 @@ class Adapter(adapter.Adapter):
             net.set_state_dict({name: tensor(array) for name, array in start.items()})
         return net
 
-    def nothing(self) -> nn.Layer:
+    def unused_layer(self) -> nn.Layer:
         return nn.Identity()
 
-    def lesson_kept(self, layer: nn.Layer) -> list[str]:
-        return [*super().lesson_kept(layer), *layer.state_dict()]
+    def lesson_state_names(self, layer: nn.Layer) -> list[str]:
+        return [*super().lesson_state_names(layer), *layer.state_dict()]

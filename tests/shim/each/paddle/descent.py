@@ -1,4 +1,4 @@
-"""Descent as a reader of D2L writes it in Paddle."""
+"""Gradient descent as a reader of D2L writes it in Paddle."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ class Descent(descent.Descent):
         return paddle.to_tensor(x, stop_gradient=False)
 
     def trainer(self, params: Sequence[Any], *args: Any) -> list[Any]:
-        """As D2L's own, it gives new parameters, and sets gradients to zero in place."""
+        """Return new parameters, and set gradients to zero in place, as D2L's own code does."""
         new = [self.variable((param - args[-1]["lr"] * param.grad).numpy()) for param in params]
         with paddle.no_grad():
             for param in params:
@@ -33,5 +33,5 @@ class Descent(descent.Descent):
     def optimizer(self, net: paddle.nn.Layer, lr: float) -> paddle.optimizer.Optimizer:
         return paddle.optimizer.SGD(lr, net.parameters())
 
-    def dropped(self, net: paddle.nn.Layer, rate: float) -> paddle.nn.Layer:
+    def add_dropout(self, net: paddle.nn.Layer, rate: float) -> paddle.nn.Layer:
         return paddle.nn.Sequential(net, paddle.nn.Dropout(rate))

@@ -1,6 +1,6 @@
-"""PaddlePaddle's face beside ``d2l.paddle`` of 0.17.6; tests/shim/each/oracle.py says what each name is for.
+"""PaddlePaddle's package beside upstream's ``d2l.paddle`` of 0.17.6; its names are explained in tests/shim/each/oracle.py.
 
-Upstream was written for Paddle 2. What is another since is put in its place.
+Upstream was written for Paddle 2. What has changed since is replaced here.
 """
 
 import sys
@@ -15,58 +15,57 @@ from paddle import nn
 from tests.shim.each import oracle
 from tests.shim.each.oracle import ModuleWith, older
 from tests.shim.each.paddle import language, recurrent
-from tests.shim.each.paddle.adapter import Layer, plain, tensor
+from tests.shim.each.paddle.adapter import Layer, tensor, to_numpy
 
 FORMS = oracle.FORMS | oracle.LONG_FORMS | {"AddNorm": (8, 0.0)}
-READER = recurrent.READER  # who writes language models
-LANGUAGE = language  # and networks that read sentences
+RECURRENT = recurrent.RECURRENT
+LANGUAGE = language
 MODELS = sys.modules[__name__]
 INTEGERS = "int64"
 NOT_COMPARED: dict[str, dict[str, str]] = {
     "0.17.6": {
-        "split_batch": "upstream's calls a function that is not there",
-        "try_all_gpus": "of no GPU it makes a device, not a list",
+        "split_batch": "upstream's calls a missing function",
+        "try_all_gpus": "without a GPU it returns a device, not a list",
     }
 }
 
 
-def _of(initializer: Any) -> Any:
-    """It may be given the weight itself."""
+def _applied(initializer: Any) -> Any:
+    """Let an initializer's class be called with the weight itself."""
 
-    def initialized(weight: Any = None, **kwargs: Any) -> Any:
-        made = initializer(**kwargs)
-        return made if weight is None else made(weight)
+    def initialize(weight: Any = None, **kwargs: Any) -> Any:
+        return initializer(**kwargs) if weight is None else initializer(**kwargs)(weight)
 
-    return initialized
+    return initialize
 
 
 def upstream() -> ModuleType:
     d2l = older("paddle")
     if not isinstance(d2l.paddle, ModuleWith):
-        # It makes initial weights, but does not use them: here it does, so that what follows can be compared.
+        # Upstream makes initializers but does not apply them. They are applied here, to compare what follows.
         initializer = ModuleWith(
             nn.initializer,
-            Normal=_of(nn.initializer.Normal),
-            XavierUniform=_of(nn.initializer.XavierUniform),
+            Normal=_applied(nn.initializer.Normal),
+            XavierUniform=_applied(nn.initializer.XavierUniform),
         )
         d2l.nn = ModuleWith(nn, initializer=initializer)
         d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 takes no array of one number
         d2l.paddle = ModuleWith(
             paddle,
             nn=d2l.nn,
-            # Of integers: Paddle 3 multiplies none by a loss.
+            # Paddle 3 does not multiply integers by a loss.
             ones_like=lambda x: paddle.ones(x.shape),
-            # Which upstream takes to be a GPU.
+            # Upstream chooses a GPU.
             set_device=lambda name: None,
         )
         mask = d2l.sequence_mask
-        # Paddle 3 compares no float with an integer.
+        # Paddle 3 does not compare floats with integers.
         d2l.sequence_mask = lambda X, valid_len, value=0: mask(
             X, valid_len.astype("float32"), value
         )
-        # Matplotlib reads Paddle's tensors no more.
+        # Matplotlib no longer reads Paddle's tensors.
         d2l.plt = ModuleWith(
-            plt, contour=lambda *args, **kwargs: plt.contour(*plain(args), **kwargs)
+            plt, contour=lambda *args, **kwargs: plt.contour(*to_numpy(args), **kwargs)
         )
     return d2l
 
@@ -80,14 +79,14 @@ def twin(ours: Layer, theirs: nn.Layer, *inputs: Any) -> Layer:
 
 
 def copy(ours: nn.Layer, theirs: nn.Layer) -> None:
-    """The names of an encoder's recurrent part are longer in ours."""
+    """Copy parameters; our names of an encoder's recurrent part are longer."""
     state = {name.replace("rnn.rnn.", "rnn."): array for name, array in ours.state_dict().items()}
     assert theirs.set_state_dict(state) == ([], [])
 
 
-def answers(model: nn.Layer, X: Any, training: bool = False) -> Any:
+def predict(model: nn.Layer, X: Any, training: bool = False) -> Any:
     model.train() if training else model.eval()
-    return plain(model(tensor(X)))
+    return to_numpy(model(tensor(X)))
 
 
 def parameters(net: nn.Layer) -> Any:

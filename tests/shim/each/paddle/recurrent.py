@@ -6,14 +6,14 @@ import paddle
 from paddle import nn
 
 from tests.shim.each import recurrent
-from tests.shim.each.paddle.adapter import Layer, plain, tensor
+from tests.shim.each.paddle.adapter import Layer, tensor, to_numpy
 from tests.shim.each.paddle.descent import Descent
 
 
-class Reader(recurrent.FunctionReader, Descent):
+class RecurrentModels(recurrent.FunctionModels, Descent):
     Layer = Layer
 
-    def in_order(self, *functions: Any) -> tuple[Any, ...]:
+    def order_functions(self, *functions: Any) -> tuple[Any, ...]:
         return functions
 
     def loss(self) -> nn.Layer:
@@ -23,21 +23,21 @@ class Reader(recurrent.FunctionReader, Descent):
         return paddle.optimizer.SGD(float(lr), params)
 
     def layers(self, vocab_size: int, num_hiddens: int, d2l: Any = None) -> list[Any]:
-        """Recurrent layers of the framework's, and what is made of them."""
+        """Make models of the framework's recurrent layers."""
         kinds = nn.SimpleRNN, nn.GRU, nn.LSTM
-        made = [kind(vocab_size, num_hiddens, time_major=True) for kind in kinds]
-        made.append(nn.GRU(vocab_size, num_hiddens, 2, direction="bidirect", time_major=True))
-        return [(d2l or self.d2l).RNNModel(each, vocab_size) for each in made]
+        rnns = [kind(vocab_size, num_hiddens, time_major=True) for kind in kinds]
+        rnns.append(nn.GRU(vocab_size, num_hiddens, 2, direction="bidirect", time_major=True))
+        return [(d2l or self.d2l).RNNModel(each, vocab_size) for each in rnns]
 
-    def twice(self, net: Any, tokens: Any) -> list[Any]:
-        """The logits of a batch, and of the same once more from the state reached; then by the layers in it."""
+    def run_twice(self, net: Any, tokens: Any) -> list[Any]:
+        """Return the logits of a batch, then from the state reached; and both computed from its layers."""
         X = tensor(tokens)
         first, state = net(X, net.begin_state(len(tokens)))
         second, _ = net(X, state)
         one_hot = nn.functional.one_hot(X.T, net.vocab_size)
         Y, state = net.rnn(one_hot)
         again = net.rnn(one_hot, state)[0]
-        return plain([first, second, *(net.linear(each).flatten(0, 1) for each in (Y, again))])
+        return to_numpy([first, second, *(net.linear(each).flatten(0, 1) for each in (Y, again))])
 
 
-READER = Reader()
+RECURRENT = RecurrentModels()

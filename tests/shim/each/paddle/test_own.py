@@ -1,4 +1,4 @@
-"""What only Paddle has: buffers, programs, weights made at the first call, and its talk."""
+"""Tests of what only Paddle has: buffers, programs, weights made at the first call, its output."""
 
 import copy
 import pickle
@@ -38,22 +38,22 @@ class Block(nn.Layer):
 
 
 class Masked(nn.Layer):
-    """Everything that positions and masks can do."""
+    """Rotary encodings, and attention with each kind of mask."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.turns = nn.Sequential(
+        self.rotary = nn.Sequential(
             *(d2l.RotaryEncoding(6, 50, layout=layout) for layout in ("halves", "interleaved"))
         )
         self.attention = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.5)
 
     def forward(self, X: paddle.Tensor, lens: paddle.Tensor, bias: paddle.Tensor) -> paddle.Tensor:
-        turned = self.turns(X)
-        return self.attention(turned, turned, X, lens, causal=True, score_bias=bias)
+        rotated = self.rotary(X)
+        return self.attention(rotated, rotated, X, lens, causal=True, score_bias=bias)
 
 
 class Mask(nn.Layer):
-    """The functions alone, and the check of equal shapes."""
+    """Functions of masks and heads."""
 
     def forward(self, X: paddle.Tensor, lens: paddle.Tensor) -> paddle.Tensor:
         masked = d2l.sequence_mask(X, lens, -1)
@@ -63,7 +63,7 @@ class Mask(nn.Layer):
 TOKENS = paddle.to_tensor([[1, 2, 3, 0, 4], [6, 5, 4, 3, 2]])
 BIAS = RNG.normal(size=(2, 2, 5, 5)).astype("float32")
 BIAS[..., 2, :] = -np.inf
-# Each with what it is called with, and the sizes of that: B is the batch, S the steps.
+# For each layer its inputs and their sizes: B is the batch, S the steps.
 LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[Any, ...], tuple[Any, ...]]] = {
     "additive": (
         lambda: d2l.AdditiveAttention(6, 6, 8, 0.5),
@@ -97,7 +97,7 @@ def assert_equal(got: paddle.Tensor, want: paddle.Tensor) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("within", [lambda layer: layer, nn.Sequential], ids=["alone", "within"])
-def test_P_is_rounded_once_to_the_dtype_it_is_moved_to(within: Any, dtype: str) -> None:
+def test_encoding_is_rounded_once_when_moved(within: Any, dtype: str) -> None:
     layer = d2l.PositionalEncoding(7, 0.0)
     within(layer).to(dtype="float16").to(dtype=dtype)
     assert str(layer.P.dtype) == f"paddle.{dtype}"
@@ -106,13 +106,13 @@ def test_P_is_rounded_once_to_the_dtype_it_is_moved_to(within: Any, dtype: str) 
     assert np.abs(error).max() < max(0.2501 * float(paddle.finfo(layer.P.dtype).eps), 1e-12)
 
 
-def test_a_P_of_ones_own_is_kept_when_it_moves() -> None:
+def test_custom_encoding_is_kept_when_moved() -> None:
     layer = d2l.PositionalEncoding(4, 0.0, max_len=3)
     layer.P = paddle.ones([1, 3, 4])
     assert (layer.to("cpu").P == 1).all()
 
 
-def test_P_is_neither_trained_nor_saved_and_weights_are_no_buffer() -> None:
+def test_encoding_is_not_trained_or_saved_nor_weights_a_buffer() -> None:
     block = Block()
     block(X, LENGTHS)
     assert [name for name, _ in block.named_buffers()] == ["encoding.P"]
@@ -123,7 +123,7 @@ def test_P_is_neither_trained_nor_saved_and_weights_are_no_buffer() -> None:
 # Sizes from the first input
 
 
-def test_an_optimizer_made_before_the_first_call_trains_every_weight() -> None:
+def test_optimizer_made_before_first_call_trains_every_weight() -> None:
     layer = d2l.MultiHeadAttention(6, 2, 0.0, True).to(dtype="float64")
     optimizer = paddle.optimizer.SGD(1.0, parameters=layer.parameters())
     layer(*[X.astype("float64")] * 3).square().sum().backward()
@@ -134,7 +134,7 @@ def test_an_optimizer_made_before_the_first_call_trains_every_weight() -> None:
         assert not np.array_equal(weight.numpy(), before[name])
 
 
-def test_weights_loaded_before_the_first_call_are_refused_aloud() -> None:
+def test_loading_weights_before_first_call_is_error() -> None:
     with pytest.warns(UserWarning, match=r"Skip loading for W_..weight.*\[0, 6\]"):
         missing, _ = d2l.MultiHeadAttention(6, 2, 0.0).set_state_dict(
             d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0).state_dict()
@@ -142,7 +142,7 @@ def test_weights_loaded_before_the_first_call_are_refused_aloud() -> None:
     assert missing == ["W_q.weight", "W_k.weight", "W_v.weight"]
 
 
-def test_a_refused_first_call_leaves_additive_attention_without_sizes() -> None:
+def test_refused_first_call_leaves_additive_attention_without_sizes() -> None:
     layer = d2l.AdditiveAttention(8, 0.0)
     with pytest.raises(ValueError, match="valid_lens: got a length of 9"):
         layer(X, X, X, paddle.to_tensor([9, 9]))
@@ -152,11 +152,13 @@ def test_a_refused_first_call_leaves_additive_attention_without_sizes() -> None:
 # Initialization
 
 
-def test_init_seq2seq_draws_weights_in_place_and_leaves_the_rest() -> None:
+def test_init_seq2seq_draws_only_weights_in_place() -> None:
     recurrent, linear, lazy = nn.GRU(3, 40, 2), nn.Linear(30, 40), d2l.PositionWiseFFN(5, 6).dense1
     embedding = nn.Embedding(3, 4)
     layers = (recurrent, linear, lazy, embedding)
-    everything = {name: p for i, layer in enumerate(layers) for name, p in named(layer, i)}
+    everything = {
+        name: p for i, layer in enumerate(layers) for name, p in named_parameters(layer, i)
+    }
     before = {name: (p.data_ptr(), p.numpy().copy()) for name, p in everything.items()}
     for layer in layers:
         layer.apply(d2l.init_seq2seq)
@@ -176,11 +178,11 @@ def test_init_seq2seq_draws_weights_in_place_and_leaves_the_rest() -> None:
             )
 
 
-def named(layer: nn.Layer, number: int) -> list[tuple[str, Any]]:
+def named_parameters(layer: nn.Layer, number: int) -> list[tuple[str, Any]]:
     return [(f"{number}.{name}", parameter) for name, parameter in layer.named_parameters()]
 
 
-def test_blocks_bear_the_names_that_weights_were_saved_under() -> None:
+def test_block_names_match_saved_weights() -> None:
     encoder = d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0)
     names = {".".join(name.split(".")[:2]) for name in encoder.state_dict() if "blks" in name}
     assert names == {"blks.0", "blks.1"}
@@ -190,7 +192,7 @@ def test_blocks_bear_the_names_that_weights_were_saved_under() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_recurrent_model_moves_although_paddles_own_layer_cannot(dtype: str) -> None:
+def test_recurrent_model_moves_unlike_paddles_layer(dtype: str) -> None:
     class Model(d2l.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -204,7 +206,7 @@ def test_a_recurrent_model_moves_although_paddles_own_layer_cannot(dtype: str) -
 
 
 class Table(nn.Layer):
-    """Logits looked up by the last word; with the state, as D2L 0.17's models give them."""
+    """A model that looks up logits by the last token, and returns a state like D2L 0.17's models."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -216,10 +218,10 @@ class Table(nn.Layer):
 
 
 @pytest.mark.parametrize("examples", [2, 60], ids=["short gradients", "long gradients"])
-def test_steps_of_train_seq2seq_follow_the_gradient(
+def test_steps_of_train_seq2seq_follow_gradient(
     examples: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From the weights there are; with plain descent, since Adam's first step hides lengths."""
+    """Train with SGD, since Adam's first step hides the gradient's length."""
     monkeypatch.setattr(paddle.optimizer, "Adam", paddle.optimizer.SGD)
     vocab = d2l.Vocab(["a", "b", "c"], reserved_tokens=["<pad>", "<bos>", "<eos>"])
     rng = np.random.default_rng(0)
@@ -229,14 +231,14 @@ def test_steps_of_train_seq2seq_follow_the_gradient(
     batch = [paddle.to_tensor(x.astype("int32")) for x in (Y, lens, Y, lens)]
     d2l.train_seq2seq(net, [batch], 0.5, 2, vocab, d2l.cpu())
 
-    said = np.concatenate([np.full((examples, 1), vocab["<bos>"]), Y[:, :-1]], axis=1)
+    inputs = np.concatenate([np.full((examples, 1), vocab["<bos>"]), Y[:, :-1]], axis=1)
     counts = np.arange(5) < lens[:, None]
     for _ in range(2):
-        shares = np.exp(weight[said])
+        shares = np.exp(weight[inputs])
         shares /= shares.sum(axis=-1, keepdims=True)
         loss = -(np.log(np.take_along_axis(shares, Y[..., None], -1))[..., 0] * counts).sum() / 5
         gradient = np.zeros((7, 7))
-        np.add.at(gradient, said, (shares - np.eye(7)[Y]) * counts[..., None] / 5)
+        np.add.at(gradient, inputs, (shares - np.eye(7)[Y]) * counts[..., None] / 5)
         length = np.linalg.norm(gradient)
         assert (length > 1) == (examples == 60)
         weight = weight - 0.5 * gradient / max(1, length)
@@ -247,8 +249,8 @@ def test_steps_of_train_seq2seq_follow_the_gradient(
 # Edges
 
 
-def test_without_any_key_at_all_attention_pools_zero() -> None:
-    """Whatever fresh memory may hold; another shared test has the attention of other frameworks."""
+def test_attention_without_keys_is_zero() -> None:
+    """Test layers whatever fresh memory contains; a shared test covers the other frameworks."""
     none = paddle.ones([2, 0, 4])
     for layer in (d2l.DotProductAttention(0.0), d2l.AdditiveAttention(8, 0.0)):
         for valid_lens in (None, paddle.to_tensor([0, 0])):
@@ -256,7 +258,7 @@ def test_without_any_key_at_all_attention_pools_zero() -> None:
             assert (layer(paddle.ones([2, 3, 4]), none, none, valid_lens) == 0).all()
 
 
-def test_the_gradients_of_masked_scores_are_zero_whatever_they_hold() -> None:
+def test_masked_scores_have_zero_gradients() -> None:
     for junk in (np.nan, np.inf):
         scores = paddle.to_tensor(np.where(np.arange(4) < 2, 1.0, junk) + np.zeros((1, 3, 1)))
         scores.stop_gradient = False
@@ -269,7 +271,7 @@ def test_the_gradients_of_masked_scores_are_zero_whatever_they_hold() -> None:
 @pytest.mark.parametrize(
     "duplicate", [copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))]
 )
-def test_layers_can_be_copied_after_a_call(duplicate: Callable[[nn.Layer], nn.Layer]) -> None:
+def test_layers_can_be_copied_after_call(duplicate: Callable[[nn.Layer], nn.Layer]) -> None:
     block = Block()
     output = block(X, LENGTHS)
     twin = duplicate(block)
@@ -286,25 +288,25 @@ def test_layers_can_be_copied_after_a_call(duplicate: Callable[[nn.Layer], nn.La
 
 # Programs
 
-# Paddle files the parameters of a program that is being traced under the program's address, and
-# where tracing fails they stay there: the next program at that address would get them, and crash.
-# A refusal that is kept keeps its program, whose address then is no other's.
+# While Paddle traces a program, it stores the parameters under the program's address, and if tracing
+# fails, they stay there: the next program at that address would get them, and crash. Storing the
+# exception keeps the program alive, so that its address is not reused.
 REFUSALS: list[pytest.ExceptionInfo[Exception]] = []
 
 
 @pytest.mark.parametrize("sizes", [[2, 5], [None, None]], ids=["sizes known", "sizes unknown"])
-def test_a_layer_becomes_a_program_that_is_saved(sizes: list[Any], tmp_path: Path) -> None:
+def test_layer_can_be_saved_as_program(sizes: list[Any], tmp_path: Path) -> None:
     block, saved = Block(), str(tmp_path / "block")
     want = block(X, LENGTHS)
     specs = [([*sizes, 6], "float32"), (sizes[:1], "int64")]
     paddle.jit.save(block, saved, [paddle.static.InputSpec(*spec) for spec in specs])
     assert_equal(paddle.jit.load(saved)(X, LENGTHS), want)
-    assert block.attention.attention_weights.shape == [2, 2, 5, 5]  # still the call's
+    assert block.attention.attention_weights.shape == [2, 2, 5, 5]  # still those of the call
 
 
 @pytest.mark.parametrize("are_known", [True, False], ids=["sizes known", "sizes unknown"])
 @pytest.mark.parametrize(("make", "inputs", "sizes"), LAYERS.values(), ids=LAYERS)
-def test_the_parts_of_a_model_become_programs(
+def test_model_parts_can_be_saved_as_programs(
     make: Callable[[], nn.Layer], inputs: tuple[Any, ...], sizes: tuple[str, ...], are_known: bool
 ) -> None:
     layer = make()
@@ -321,7 +323,7 @@ def test_the_parts_of_a_model_become_programs(
 
 
 @pytest.mark.parametrize("keys", [[1, 5, 6], [None, 5, 6], [None, None, 6]], ids=str)
-def test_sizes_that_are_not_known_fit_those_that_are(keys: list[Any]) -> None:
+def test_unknown_sizes_match_known_ones(keys: list[Any]) -> None:
     layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
     specs = [paddle.static.InputSpec(shape) for shape in ([1, 3, 6], keys, [None, 5, 6])]
     lengths = paddle.static.InputSpec([None], "int64")
@@ -333,7 +335,7 @@ def test_sizes_that_are_not_known_fit_those_that_are(keys: list[Any]) -> None:
     assert_equal(program(*inputs), want)
 
 
-def test_a_program_is_given_masks_by_their_names() -> None:
+def test_program_takes_masks_by_name() -> None:
     layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.5)
     layer.eval()
     masks = {"causal": True, "score_bias": paddle.to_tensor(BIAS)}
@@ -343,9 +345,7 @@ def test_a_program_is_given_masks_by_their_names() -> None:
 
 @pytest.mark.parametrize("queries", [3, None])
 @pytest.mark.parametrize("keys", [5, None])
-def test_the_last_query_sees_the_last_key_in_a_program_too(
-    queries: int | None, keys: int | None
-) -> None:
+def test_last_query_sees_last_key_in_program(queries: int | None, keys: int | None) -> None:
     layer = d2l.DotProductAttention(0.5)
     layer.eval()
     want = layer(X[:, :3], X, X, causal=True)
@@ -354,8 +354,8 @@ def test_the_last_query_sees_the_last_key_in_a_program_too(
     assert_equal(program(X[:, :3], X, X, causal=True), want)
 
 
-def test_a_bias_is_added_in_the_dtype_of_what_is_projected() -> None:
-    """Autocast changes that, but on GPUs alone: here hooks do."""
+def test_bias_is_added_in_projections_dtype() -> None:
+    """Change the dtype by hooks, since autocast does so only on GPUs."""
     layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
     bias = paddle.to_tensor(BIAS)
     want = layer(X, X, X, score_bias=bias)
@@ -365,14 +365,14 @@ def test_a_bias_is_added_in_the_dtype_of_what_is_projected() -> None:
     assert_equal(layer(X, X, X, score_bias=bias), want)
 
 
-def test_a_turn_has_second_derivatives() -> None:
+def test_rotation_has_second_derivatives() -> None:
     for layout in ("halves", "interleaved"):
         x = X.clone()
         x.stop_gradient = False
-        turned = d2l.RotaryEncoding(6, layout=layout)(x)
-        (slope,) = paddle.grad(turned.square().sum(), x, create_graph=True)
+        rotated = d2l.RotaryEncoding(6, layout=layout)(x)
+        (slope,) = paddle.grad(rotated.square().sum(), x, create_graph=True)
         (second,) = paddle.grad(slope.sum(), x)
-        assert_equal(second, paddle.full_like(x, 2))  # of a length, which a turn keeps
+        assert_equal(second, paddle.full_like(x, 2))  # a rotation keeps the squared norm
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_a_turn_has_second_derivatives() -> None:
         ([None, None, 6], [None, 4], r"valid_lens: got shape \(-1, 4\)"),
     ],
 )
-def test_a_program_of_sizes_that_do_not_fit_is_refused(
+def test_program_with_mismatched_sizes_is_refused(
     keys: list[Any], lengths: list[Any], message: str
 ) -> None:
     layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
@@ -394,7 +394,7 @@ def test_a_program_of_sizes_that_do_not_fit_is_refused(
     REFUSALS.append(refusal)
 
 
-def test_a_layer_without_sizes_refuses_to_become_one() -> None:
+def test_layer_without_sizes_cannot_be_saved() -> None:
     with pytest.raises(RuntimeError, match="call the layer once before it is traced") as refusal:
         paddle.jit.to_static(Block(), full_graph=True)(X, LENGTHS)
     REFUSALS.append(refusal)
@@ -403,19 +403,19 @@ def test_a_layer_without_sizes_refuses_to_become_one() -> None:
 # Devices and noise
 
 
-@pytest.mark.parametrize(("count", "found"), [(0, ["cpu"]), (2, ["gpu:0", "gpu:1"])])
-def test_devices_are_those_there_are(
-    count: int, found: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("count", "names"), [(0, ["cpu"]), (2, ["gpu:0", "gpu:1"])])
+def test_devices_match_paddles(
+    count: int, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paddle.device.cuda, "device_count", lambda: count)
     assert d2l.num_gpus() == count
-    assert d2l.try_all_gpus() == found
-    assert [d2l.try_gpu(0), d2l.try_gpu(2)] == [found[0], "cpu"]
+    assert d2l.try_all_gpus() == names
+    assert [d2l.try_gpu(0), d2l.try_gpu(2)] == [names[0], "cpu"]
     assert d2l.gpu(7) == "gpu:7"
     assert paddle.set_device(d2l.cpu()) == paddle.CPUPlace()
 
 
-def test_neither_importing_nor_tracing_prints_a_word() -> None:
+def test_importing_and_tracing_print_nothing() -> None:
     program = """if True:
         from d2l_compat import paddle as d2l
         import paddle
@@ -423,17 +423,17 @@ def test_neither_importing_nor_tracing_prints_a_word() -> None:
         shapes = [paddle.static.InputSpec([1, 2, 3]), paddle.static.InputSpec([1], "int64")]
         paddle.jit.to_static(softmax, shapes, full_graph=True).concrete_program
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program],
         check=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    assert done.stdout == b""
+    assert process.stdout == b""
 
 
-class Reader(nn.Layer):
-    """It reads both ways."""
+class Recurrent(nn.Layer):
+    """A bidirectional classifier."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -445,8 +445,8 @@ class Reader(nn.Layer):
 
 
 @pytest.mark.parametrize("name", ["train_ch6", "train_ch13"])
-def test_what_is_recurrent_is_moved_to_its_device_and_trained(name: str) -> None:
-    net, batches = Reader(), [(X, paddle.to_tensor([0, 2]))]
+def test_recurrent_models_move_and_train(name: str) -> None:
+    net, batches = Recurrent(), [(X, paddle.to_tensor([0, 2]))]
     before = net(X).numpy()
     if name == "train_ch6":
         d2l.train_ch6(net, batches, batches, 1, 0.1, "cpu")
@@ -458,7 +458,7 @@ def test_what_is_recurrent_is_moved_to_its_device_and_trained(name: str) -> None
     d2l.plt.close("all")
 
 
-def test_of_one_pair_a_length_may_be_without_a_shape() -> None:
+def test_length_of_single_pair_may_be_scalar() -> None:
     encoder = d2l.BERTEncoder(7, 6, 8, 2, 1, 0.0, 5)
     tokens = paddle.to_tensor([[1, 2, 3, 4]])
     outputs = [

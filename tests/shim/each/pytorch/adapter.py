@@ -1,4 +1,4 @@
-"""Drives d2l_compat.torch."""
+"""The adapter of d2l_compat.torch."""
 
 from typing import Any
 
@@ -23,18 +23,20 @@ class Layer(adapter.Layer):
         return x.detach().numpy() if isinstance(x, torch.Tensor) else x
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
-        return self.plain(self.layer.train(training)(*self.given(inputs), **self.named(kwargs)))
+        return self.to_numpy(
+            self.layer.train(training)(*self.to_tensors(inputs), **self.kwargs_to_tensors(kwargs))
+        )
 
     def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
-        tensors, named = self.given(inputs), self.named(kwargs)
-        every = (*tensors, *named.values())
+        tensors, kwargs = self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)
+        every = (*tensors, *kwargs.values())
         floats = [
             x.requires_grad_()
             for x in every
             if isinstance(x, torch.Tensor) and x.is_floating_point()
         ]
-        with torch.autograd.set_detect_anomaly(True):  # NaN on the way is an error as well
-            output = self.layer.eval()(*tensors, **named)
+        with torch.autograd.set_detect_anomaly(True):  # NaN in between is an error as well
+            output = self.layer.eval()(*tensors, **kwargs)
             (output * self.tensor(direction)).sum().backward()
         return [x.grad.numpy() for x in floats]
 
@@ -45,17 +47,17 @@ class Layer(adapter.Layer):
             nn.init.normal_(parameter, std=0.5)
 
     @property
-    def names(self) -> list[str]:
+    def parameter_names(self) -> list[str]:
         return [*dict(self.layer.named_parameters())]
 
     def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
-        weight = self.plain(layer.weight)
+        weight = self.to_numpy(layer.weight)
         if isinstance(layer, nn.Embedding):
             return {"table": weight}
         if isinstance(layer, nn.LayerNorm):
-            return {"gamma": weight, "beta": self.plain(layer.bias)}
-        bias = {} if layer.bias is None else {"bias": self.plain(layer.bias)}
+            return {"gamma": weight, "beta": self.to_numpy(layer.bias)}
+        bias = {} if layer.bias is None else {"bias": self.to_numpy(layer.bias)}
         return {"weight": weight.T, **bias}
 
     def gates(self, path: str) -> list[reference.Gates]:
@@ -63,7 +65,9 @@ class Layer(adapter.Layer):
 
         def linears(weight: torch.Tensor, bias: torch.Tensor) -> dict[str, reference.Linear]:
             parts = zip(("reset", "update", "new"), weight.chunk(3), bias.chunk(3), strict=True)
-            return {name: reference.Linear(self.plain(w).T, self.plain(b)) for name, w, b in parts}
+            return {
+                name: reference.Linear(self.to_numpy(w).T, self.to_numpy(b)) for name, w, b in parts
+            }
 
         return [
             reference.Gates(linears(w_i, b_i), linears(w_h, b_h))
@@ -71,7 +75,7 @@ class Layer(adapter.Layer):
         ]
 
 
-tensor, plain = Layer.tensor, Layer.plain
+tensor, to_numpy = Layer.tensor, Layer.to_numpy
 
 
 class Adapter(adapter.Adapter):
@@ -80,7 +84,7 @@ class Adapter(adapter.Adapter):
     seed = staticmethod(torch.manual_seed)
     FUSED = True
     INTEGERS = "int64"
-    TILES, MESHGRID = True, "ij"
+    REPEAT_TILES, MESHGRID = True, "ij"
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:
         return torch.einsum("bqd,qkd->bqk", queries, table[rows])
@@ -114,15 +118,15 @@ class Adapter(adapter.Adapter):
             )
         return net
 
-    def nothing(self) -> nn.Module:
+    def unused_layer(self) -> nn.Module:
         return nn.Identity()
 
     def labels(self, Y: NDArray[Any]) -> torch.Tensor:
         return tensor(Y.astype("int64"))
 
-    def own_causal(self, *inputs: NDArray[Any]) -> NDArray[Any]:
-        given = map(self.tensor, inputs)
-        return self.plain(nn.functional.scaled_dot_product_attention(*given, is_causal=True))
+    def native_causal_attention(self, *inputs: NDArray[Any]) -> NDArray[Any]:
+        tensors = map(self.tensor, inputs)
+        return self.to_numpy(nn.functional.scaled_dot_product_attention(*tensors, is_causal=True))
 
-    def lesson_kept(self, layer: nn.Module) -> list[str]:
-        return [*super().lesson_kept(layer), *layer.state_dict()]
+    def lesson_state_names(self, layer: nn.Module) -> list[str]:
+        return [*super().lesson_state_names(layer), *layer.state_dict()]

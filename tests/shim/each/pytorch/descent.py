@@ -1,4 +1,4 @@
-"""Descent as a reader of D2L writes it in PyTorch."""
+"""Gradient descent as a reader of D2L writes it in PyTorch."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,11 +22,9 @@ class Descent(descent.Descent):
             param.grad.zero_()
 
     def concise(self, lr: float) -> tuple[Any, dict[str, Any]]:
-        """The bias begins with 0."""
-
         def optimizer(params: Iterable[torch.Tensor], lr: float) -> torch.optim.Optimizer:
             weight, bias = params
-            torch.nn.init.zeros_(bias)
+            torch.nn.init.zeros_(bias)  # as in the other frameworks
             return torch.optim.SGD([weight, bias], lr=lr)
 
         return optimizer, {"lr": lr / 2}
@@ -37,5 +35,5 @@ class Descent(descent.Descent):
     def optimizer(self, net: torch.nn.Module, lr: float) -> torch.optim.Optimizer:
         return torch.optim.SGD(net.parameters(), lr)
 
-    def dropped(self, net: torch.nn.Module, rate: float) -> torch.nn.Module:
+    def add_dropout(self, net: torch.nn.Module, rate: float) -> torch.nn.Module:
         return torch.nn.Sequential(net, torch.nn.Dropout(rate))

@@ -1,19 +1,19 @@
-"""Natural language as a reader of D2L writes it in PyTorch."""
+"""Models of natural language as a reader of D2L writes them in PyTorch."""
 
 from typing import Any
 
 import torch
 from torch import nn
 
-from tests.shim.each.pytorch.adapter import plain, tensor
+from tests.shim.each.pytorch.adapter import tensor, to_numpy
 
-# Parts of BERTModel by the adapter's paths.
+# Paths of parts of BERTModel, as the adapter names them.
 HIDDEN, NEXT = "hidden.0", "nsp.output"
 MASKED = "mlm.mlp.0", "mlm.mlp.2", "mlm.mlp.3"
 
 
 class Classifier(nn.Module):
-    """The mean of the words' vectors, of one sequence or of several together, and a linear layer."""
+    """A linear layer of the mean of the words' vectors, in one sequence or several."""
 
     def __init__(self, table: Any, weight: Any) -> None:
         super().__init__()
@@ -30,13 +30,13 @@ classifier = Classifier
 
 
 def losses(d2l: Any, model: Any, vocab_size: int, columns: list[Any], reduction: str) -> list[Any]:
-    """What the batch is to BERT: its losses, and the gradients of the biases of both tasks and of positions."""
+    """Return BERT's losses for a batch, and the gradients of both tasks' biases and of the positions."""
     model.zero_grad()
     loss = nn.CrossEntropyLoss(reduction=reduction)
-    told = d2l._get_batch_loss_bert(model, loss, vocab_size, *map(tensor, columns))
-    told[-1].backward()
+    results = d2l._get_batch_loss_bert(model, loss, vocab_size, *map(tensor, columns))
+    results[-1].backward()
     biases = model.mlm.mlp[-1].bias, model.nsp.output.bias, model.encoder.pos_embedding
-    return plain([*told, *(each.grad for each in biases)])
+    return to_numpy([*results, *(each.grad for each in biases)])
 
 
 def move_positions(model: Any, step: Any) -> None:

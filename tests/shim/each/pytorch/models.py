@@ -1,4 +1,4 @@
-"""The models of D2L 1.0's first chapters as they are in PyTorch: pictures have their channels first."""
+"""The models of D2L 1.0's first chapters in PyTorch, with channels first."""
 
 from typing import Any
 
@@ -8,46 +8,47 @@ from torch import nn
 from d2l_compat import torch as d2l
 
 BN_EPSILON = 1e-5
-FACTOR = 2  # of LinearRegression's loss, to half the mean squared difference
+FACTOR = 2  # LinearRegression's loss over half the mean squared error
 
 
-def answers(model: Any, X: Any, training: bool = False) -> Any:
+def predict(model: Any, X: Any, training: bool = False) -> Any:
     return model.train(training)(torch.from_numpy(X)).detach().numpy()
 
 
-def layers(model: Any) -> list[tuple[Any, Any]]:
-    """Weights and biases: of convolutions (outputs, inputs, height, width), else (inputs, outputs)."""
+def layer_weights(model: Any) -> list[tuple[Any, Any]]:
+    """Return weights and biases; weights are (outputs, inputs, height, width) in convolutions, else (inputs, outputs)."""
     kinds = nn.Conv2d, nn.Linear
-    found = [each for each in model.modules() if isinstance(each, kinds)]
-    arrays = [(each.weight.detach().numpy(), each.bias.detach().numpy()) for each in found]
+    layers = [module for module in model.modules() if isinstance(module, kinds)]
+    arrays = [(x.weight.detach().numpy(), x.bias.detach().numpy()) for x in layers]
     return [(w if w.ndim == 4 else w.T, b) for w, b in arrays]
 
 
 def copy(ours: Any, theirs: Any) -> None:
-    """The parameters of a model to upstream's, both of which have been called."""
-    names = theirs.state_dict()
-
-    def named(name: str) -> str:  # of an encoder's recurrent part, 0.17's are shorter
-        return name if name in names else name.replace("rnn.rnn.", "rnn.")
-
-    theirs.load_state_dict({named(name): array for name, array in ours.state_dict().items()})
+    """Copy a model's parameters to upstream's; both have been called."""
+    state = ours.state_dict()
+    if (
+        not state.keys() <= theirs.state_dict().keys()
+    ):  # 0.17's names of a recurrent part are shorter
+        state = {name.replace("rnn.rnn.", "rnn."): array for name, array in state.items()}
+    theirs.load_state_dict(state)
 
 
 def fit(model: Any, data: Any, epochs: int, d2l: Any = d2l, start: Any = None) -> Any:
-    """Of linear regression: (w, b) before and after, flat; ``start`` sets them before."""
+    """Train a linear regression from ``start``; return flat (w, b) before and after."""
 
-    def now() -> tuple[Any, Any]:
-        w, b = (model.w, model.b) if hasattr(model, "w") else model.get_w_b()
-        if start is not None and not kept:
-            for param, value in zip((w, b), start, strict=True):
-                param.data.copy_(torch.from_numpy(value).reshape(param.shape))
-        return w.detach().numpy().ravel().copy(), b.detach().numpy().copy()
+    def params() -> tuple[Any, Any]:
+        return (model.w, model.b) if hasattr(model, "w") else model.get_w_b()
 
-    kept: list[Any] = []
+    def weights() -> tuple[Any, ...]:
+        return tuple(param.detach().numpy().ravel().copy() for param in params())
+
     model(data.train_batch()[0])
-    kept.append(now())
+    if start is not None:
+        for param, value in zip(params(), start, strict=True):
+            param.data.copy_(torch.from_numpy(value).reshape(param.shape))
+    before = weights()
     d2l.Trainer(max_epochs=epochs).fit(model, data)
-    return kept[0], now()
+    return before, weights()
 
 
 def dense(weight: Any, bias: Any) -> nn.Module:

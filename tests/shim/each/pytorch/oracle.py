@@ -1,4 +1,4 @@
-"""PyTorch's face beside ``d2l.torch``; tests/shim/each/oracle.py says what each name is for."""
+"""PyTorch's package beside upstream's ``d2l.torch``; its names are explained in tests/shim/each/oracle.py."""
 
 from typing import Any
 
@@ -8,17 +8,17 @@ from torch import nn
 from tests.shim.each import oracle
 from tests.shim.each.oracle import older
 from tests.shim.each.pytorch import language, models, recurrent
-from tests.shim.each.pytorch.adapter import Layer, plain
+from tests.shim.each.pytorch.adapter import Layer, to_numpy
 
 FORMS = oracle.FORMS | {"AddNorm": (8, 0.0), "GRU": (8, 6, 2)}
 OLDER_FORMS = oracle.LONG_FORMS
-READER = recurrent.READER  # who writes language models
+RECURRENT = recurrent.RECURRENT
 MODELS = models
-LANGUAGE = language  # and networks that read sentences
+LANGUAGE = language
 INTEGERS = "int64"
 NOT_COMPARED: dict[str, dict[str, str]] = {
-    "1.0.3": {"split_batch": "upstream's wants GPUs"},
-    "0.17.6": {"split_batch": "upstream's wants GPUs"},
+    "1.0.3": {"split_batch": "upstream's needs GPUs"},
+    "0.17.6": {"split_batch": "upstream's needs GPUs"},
 }
 
 
@@ -33,7 +33,7 @@ UPSTREAM = {"1.0.3": upstream, "0.17.6": lambda: older("torch")}
 
 def twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
     built = Layer(theirs)
-    built(*inputs)  # which gives it sizes
+    built(*inputs)  # sets its sizes
     models.copy(ours.layer, theirs)
     return built
 
@@ -43,7 +43,7 @@ def xavier(function: Any) -> Any:
     layers = nn.Linear(3, 4), nn.GRU(3, 4, 2), nn.Embedding(3, 4)
     for layer in layers:
         layer.apply(function)
-    return plain([parameter for layer in layers for parameter in layer.parameters()])
+    return to_numpy([parameter for layer in layers for parameter in layer.parameters()])
 
 
 def parameters(net: nn.Module) -> Any:

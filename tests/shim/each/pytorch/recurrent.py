@@ -6,11 +6,11 @@ import torch
 from torch import nn
 
 from tests.shim.each import recurrent
-from tests.shim.each.pytorch.adapter import Layer, plain, tensor
+from tests.shim.each.pytorch.adapter import Layer, tensor, to_numpy
 from tests.shim.each.pytorch.descent import Descent
 
 
-class Reader(recurrent.ClassReader, recurrent.FunctionReader, Descent):
+class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
     Layer = Layer
     INTEGERS = "int64"
 
@@ -22,8 +22,8 @@ class Reader(recurrent.ClassReader, recurrent.FunctionReader, Descent):
 
     def layer_weights(self, model: Any) -> recurrent.Start:
         (w_x, w_h, b_x, b_h), linear = model.rnn.rnn.all_weights[0], model.linear
-        found = {"W_xh": w_x.T, "W_hh": w_h.T, "b_h": b_x + b_h}
-        return found | {"W_hq": linear.weight.T, "b_q": linear.bias}
+        weights = {"W_xh": w_x.T, "W_hh": w_h.T, "b_h": b_x + b_h}
+        return weights | {"W_hq": linear.weight.T, "b_q": linear.bias}
 
     def loss(self) -> nn.Module:
         return nn.CrossEntropyLoss()
@@ -32,20 +32,20 @@ class Reader(recurrent.ClassReader, recurrent.FunctionReader, Descent):
         return torch.optim.SGD(params, lr)
 
     def layers(self, vocab_size: int, num_hiddens: int, d2l: Any = None) -> list[Any]:
-        """Recurrent layers of the framework's, and what is made of them."""
-        made = [kind(vocab_size, num_hiddens) for kind in (nn.RNN, nn.GRU, nn.LSTM)]
-        made.append(nn.GRU(vocab_size, num_hiddens, num_layers=2, bidirectional=True))
-        return [(d2l or self.d2l).RNNModel(each, vocab_size) for each in made]
+        """Make models of the framework's recurrent layers."""
+        rnns = [kind(vocab_size, num_hiddens) for kind in (nn.RNN, nn.GRU, nn.LSTM)]
+        rnns.append(nn.GRU(vocab_size, num_hiddens, num_layers=2, bidirectional=True))
+        return [(d2l or self.d2l).RNNModel(each, vocab_size) for each in rnns]
 
-    def twice(self, net: Any, tokens: Any) -> list[Any]:
-        """The logits of a batch, and of the same once more from the state reached; then by the layers in it."""
+    def run_twice(self, net: Any, tokens: Any) -> list[Any]:
+        """Return the logits of a batch, then from the state reached; and both computed from its layers."""
         X = tensor(tokens)
         first, state = net(X, net.begin_state(self.CPU, len(tokens)))
         second, _ = net(X, state)
         one_hot = torch.eye(net.vocab_size)[X.T]
         Y, state = net.rnn(one_hot)
         again = net.rnn(one_hot, state)[0]
-        return plain([first, second, *(net.linear(each).flatten(0, 1) for each in (Y, again))])
+        return to_numpy([first, second, *(net.linear(each).flatten(0, 1) for each in (Y, again))])
 
 
-READER = Reader()
+RECURRENT = RecurrentModels()

@@ -1,4 +1,4 @@
-"""What only PyTorch's face has: fused kernels, half precision, state dicts, copies, compilers."""
+"""Tests of what only PyTorch has: fused kernels, half precision, state dicts, copies, compilers."""
 
 import copy
 import io
@@ -25,7 +25,7 @@ def tensors(case: Case) -> tuple[Tensor | None, ...]:
 
 
 def multi_head(case: Case, num_heads: int) -> nn.Module:
-    """A layer that fits ``case``, in evaluation mode, its weights random."""
+    """Make a layer for ``case`` with random weights, in evaluation mode."""
     torch.manual_seed(0)
     layer = d2l.MultiHeadAttention(*case.sizes, num_heads * 2, num_heads, 0.5)
     return layer.to(torch.from_numpy(case.queries).dtype).eval()
@@ -40,7 +40,7 @@ def assert_close(got: Tensor, want: Any, tolerance: float | None = None) -> None
     )
 
 
-def test_masked_softmax_leaves_its_input_alone() -> None:
+def test_masked_softmax_does_not_change_its_input() -> None:
     scores, valid_lens = torch.randn(2, 3, 4), torch.tensor([1, 2])
     before = scores.clone()
     d2l.masked_softmax(scores, valid_lens)
@@ -57,7 +57,7 @@ def test_masked_softmax_works_in_half_precision(dtype: torch.dtype) -> None:
     assert_close(got, want, torch.finfo(dtype).eps)
 
 
-def test_weights_are_not_formed_until_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_are_computed_lazily(monkeypatch: pytest.MonkeyPatch) -> None:
     fused = Mock(wraps=nn.functional.scaled_dot_product_attention)
     softmax = Mock(wraps=nn.functional.softmax)
     monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", fused)
@@ -71,15 +71,15 @@ def test_weights_are_not_formed_until_they_are_read(monkeypatch: pytest.MonkeyPa
     softmax.assert_called_once()
 
 
-def test_the_kernel_is_never_given_a_query_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What it makes of one, zeros or NaN, depends on PyTorch's version and on the device.
+def test_kernel_never_gets_query_without_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Its output for such a query, zeros or NaN, depends on PyTorch's version and the device.
     fused = Mock(wraps=nn.functional.scaled_dot_product_attention)
     monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", fused)
     d2l.DotProductAttention(dropout=0.0)(*tensors(cases.make_case(LENGTHS["per query"])))
     assert fused.call_args.kwargs["attn_mask"].any(dim=-1).all()
 
 
-def test_gradients_of_masked_scores_are_exactly_zero_and_none_is_nan() -> None:
+def test_masked_scores_have_zero_and_finite_gradients() -> None:
     case = cases.make_case(LENGTHS["per query"])
     scores = torch.randn(2, 3, 4, requires_grad=True)
     with torch.autograd.set_detect_anomaly(True):
@@ -101,7 +101,7 @@ def test_gradients_of_masked_scores_are_exactly_zero_and_none_is_nan() -> None:
         pytest.param(lambda layer: layer.to("meta").to_empty(device="cpu"), id="by way of meta"),
     ],
 )
-def test_the_encoding_is_rounded_once_to_the_layers_dtype(
+def test_encoding_is_rounded_once_to_layers_dtype(
     convert: Callable[[nn.Module], nn.Module],
 ) -> None:
     P = convert(d2l.PositionalEncoding(7, 0.0)).P
@@ -111,11 +111,11 @@ def test_the_encoding_is_rounded_once_to_the_layers_dtype(
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_the_sum_has_the_inputs_dtype(dtype: torch.dtype) -> None:
+def test_sum_has_inputs_dtype(dtype: torch.dtype) -> None:
     assert d2l.PositionalEncoding(6, 0.0)(torch.zeros(1, 2, 6, dtype=dtype)).dtype == dtype
 
 
-def test_the_encoding_follows_the_layers_device() -> None:
+def test_encoding_follows_layers_device() -> None:
     layer = d2l.PositionalEncoding(6, 0.0)
     assert layer.to("meta").P.is_meta
     with torch.device("meta"):
@@ -137,7 +137,7 @@ def save_and_load(layer: nn.Module) -> nn.Module:
         pytest.param(save_and_load, id="torch.save"),
     ],
 )
-def test_layers_can_be_copied_after_a_call(duplicate: Callable[[nn.Module], nn.Module]) -> None:
+def test_layers_can_be_copied_after_call(duplicate: Callable[[nn.Module], nn.Module]) -> None:
     case = cases.make_case(LENGTHS["per example"])
     # Input that needs a gradient makes non-leaf tensors, which deepcopy refuses.
     inputs = [*(x.requires_grad_() for x in tensors(case)[:3]), tensors(case)[3]]
@@ -158,7 +158,7 @@ def test_state_dict_goes_through_torch_save() -> None:
     output = layer(*tensors(case))
     torch.save(layer.state_dict(), file)
     file.seek(0)
-    other.load_state_dict(torch.load(file))  # other has not been called: its sizes come along
+    other.load_state_dict(torch.load(file))  # sets the sizes, since it has not been called
     assert torch.equal(other(*tensors(case)), output)
 
 
@@ -171,7 +171,7 @@ def test_layers_compile_to_one_graph(valid_lens: np.ndarray | None) -> None:
 
 
 @every_kind_of_lengths
-def test_layers_give_shapes_on_the_meta_device(valid_lens: np.ndarray | None) -> None:
+def test_layers_compute_shapes_on_meta_device(valid_lens: np.ndarray | None) -> None:
     case = cases.make_case(valid_lens)
     inputs = (None if x is None else x.to("meta") for x in tensors(case))
     layer = multi_head(case, num_heads=3).to("meta")
@@ -186,14 +186,14 @@ def test_lengths_may_be_of_any_integer_dtype(dtype: torch.dtype) -> None:
     torch.testing.assert_close(d2l.masked_softmax(X, lens.to(dtype)), d2l.masked_softmax(X, lens))
 
 
-def test_an_encoding_of_ones_own_is_kept_when_it_moves() -> None:
+def test_custom_encoding_is_kept_when_moved() -> None:
     encoding = d2l.PositionalEncoding(4, 0.0, max_len=3)
     encoding.P = torch.ones(1, 3, 4)
     encoding.to("cpu")
     assert bool((encoding.P == 1).all())
 
 
-def test_a_width_other_than_that_of_loaded_weights_is_named() -> None:
+def test_width_unlike_loaded_weights_is_reported() -> None:
     layer = d2l.MultiHeadAttention(8, 2, 0.0)
     layer.load_state_dict(d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0).state_dict())
     X = torch.zeros(2, 3, 7)
@@ -201,7 +201,7 @@ def test_a_width_other_than_that_of_loaded_weights_is_named() -> None:
         layer(X, X, X)
 
 
-def test_under_autocast_input_may_be_of_another_dtype_than_the_weights() -> None:
+def test_autocast_allows_other_input_dtype() -> None:
     layer, X = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0), torch.ones(2, 3, 8, dtype=torch.bfloat16)
     bias = torch.zeros(3, 3)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -209,7 +209,7 @@ def test_under_autocast_input_may_be_of_another_dtype_than_the_weights() -> None
         assert layer(X.float(), X.float(), X.float(), score_bias=bias).dtype == torch.bfloat16
 
 
-def test_second_derivatives_are_there_with_the_plain_kernel() -> None:
+def test_second_derivatives_exist_with_math_kernel() -> None:
     case = cases.make_case(sizes=(2, 2, 2))
     layer = d2l.DotProductAttention(0.0)
     keys, values = (torch.from_numpy(x) for x in (case.keys, case.values))
@@ -218,18 +218,18 @@ def test_second_derivatives_are_there_with_the_plain_kernel() -> None:
         assert torch.autograd.gradgradcheck(lambda q: layer(q, keys, values), queries)
 
 
-def test_masks_are_those_of_pytorchs_own_layer() -> None:
+def test_masks_match_pytorchs_layer() -> None:
     torch.manual_seed(0)
     X, bias = torch.randn(2, 6, 16), torch.randn(4, 6, 6)
-    own = nn.MultiheadAttention(16, 4, bias=False, batch_first=True)
+    pytorchs = nn.MultiheadAttention(16, 4, bias=False, batch_first=True)
     layer = d2l.MultiHeadAttention(16, 16, 16, 16, 4, 0.0)
     with torch.no_grad():
-        projections = own.in_proj_weight.chunk(3)
+        projections = pytorchs.in_proj_weight.chunk(3)
         for ours, theirs in zip((layer.W_q, layer.W_k, layer.W_v), projections, strict=True):
             ours.weight.copy_(theirs)
-        layer.W_o.weight.copy_(own.out_proj.weight)
+        layer.W_o.weight.copy_(pytorchs.out_proj.weight)
     later = torch.full((6, 6), -torch.inf).triu(1)
-    want, _ = own(X, X, X, attn_mask=(bias + later).repeat(2, 1, 1), need_weights=False)
+    want, _ = pytorchs(X, X, X, attn_mask=(bias + later).repeat(2, 1, 1), need_weights=False)
     for masks in ({"causal": True, "score_bias": bias}, {"score_bias": bias + later}):
         assert_close(layer(X, X, X, **masks), want, 1e-5)
 
@@ -237,14 +237,14 @@ def test_masks_are_those_of_pytorchs_own_layer() -> None:
 @pytest.mark.skipif(
     Version(torch.__version__) < Version("2.8"), reason="PyTorch 2.8 traces sizes that vary"
 )
-def test_masks_and_turns_compile_as_one_graph_at_any_length() -> None:
+def test_masks_and_rotary_compile_to_one_graph() -> None:
     torch.manual_seed(0)
     layer, rotary = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0), d2l.RotaryEncoding(8)
-    compiled, turn = (
+    compiled, compiled_rotary = (
         torch.compile(each, fullgraph=True, backend="eager") for each in (layer, rotary)
     )
-    for length in (4, 6, 7):  # from the second on with a length that is not known
+    for length in (4, 6, 7):  # after the first, the length is dynamic
         X, bias = torch.randn(2, length, 8), torch.randn(2, length, length)
         for masks in ({"causal": True}, {"causal": True, "score_bias": bias}):
             assert_close(compiled(X, X, X, **masks), layer(X, X, X, **masks))
-        assert_close(turn(X, offset=3), rotary(X, offset=3))
+        assert_close(compiled_rotary(X, offset=3), rotary(X, offset=3))

@@ -1,4 +1,4 @@
-"""Devices, on machines that have none, one or two NVIDIA GPUs, or Apple's."""
+"""Tests of devices on machines with no GPU, one or two by NVIDIA, or one by Apple."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from d2l_compat import torch as d2l
 from d2l_compat.torch._arrays import arrays
 
 CPU, CUDA_0, CUDA_1, APPLE = (torch.device(name) for name in ("cpu", "cuda:0", "cuda:1", "mps:0"))
-# The GPUs there are, and what gpu() says: a name, whether or not there is such a device.
+# The machine's GPUs, and the result of gpu(), which is a name even without such a device.
 MACHINES = {
     "no GPU": ([], CUDA_0),
     "one NVIDIA": ([CUDA_0], CUDA_0),
@@ -23,7 +23,7 @@ on_every_machine = pytest.mark.parametrize(
 
 @pytest.fixture
 def gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[torch.device]:
-    """Makes PyTorch believe that it runs on a machine with these GPUs."""
+    """Let PyTorch believe that the machine has these GPUs."""
     nvidia = [device for device in request.param if device.type == "cuda"]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(nvidia))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(nvidia))
@@ -39,31 +39,27 @@ def test_gpus_are_counted_and_named(gpus: list[torch.device], first: torch.devic
 
 
 @on_every_machine
-def test_try_gpu_gives_a_gpu_that_is_there_or_the_cpu(
-    gpus: list[torch.device], first: torch.device
-) -> None:
+def test_try_gpu_returns_gpu_or_cpu(gpus: list[torch.device], first: torch.device) -> None:
     assert d2l.try_gpu() == (first if gpus else CPU)
     assert [d2l.try_gpu(i) for i in range(3)] == (gpus + [CPU] * 3)[:3]
 
 
 @on_every_machine
-def test_try_all_gpus_gives_them_all_or_the_cpu(
-    gpus: list[torch.device], first: torch.device
-) -> None:
+def test_try_all_gpus_returns_all_or_cpu(gpus: list[torch.device], first: torch.device) -> None:
     assert d2l.try_all_gpus() == (gpus or [CPU])
 
 
 @pytest.mark.parametrize("gpus", [[CUDA_0, APPLE]], ids=["both"], indirect=True)
-def test_nvidias_come_before_apples(gpus: list[torch.device]) -> None:
+def test_cuda_comes_before_mps(gpus: list[torch.device]) -> None:
     assert d2l.try_all_gpus() == [CUDA_0]
 
 
-def test_cpu_is_the_cpu() -> None:
+def test_cpu_returns_cpu() -> None:
     assert d2l.cpu() == CPU
 
 
-# PyTorch's fake tensors have a device, as if there were one, and no values: whatever mixes two
-# devices is an error all the same.
+# PyTorch's fake tensors have a device, which need not exist, and no values. Mixing two devices is
+# still an error.
 
 
 @pytest.mark.skipif(
@@ -71,7 +67,7 @@ def test_cpu_is_the_cpu() -> None:
     reason="PyTorch 2.4 draws weights on a fake GPU with the real one's kernel",
 )
 @pytest.mark.parametrize("valid_lens", [None, [3, 2], [[1, 2, 3, 4], [4, 3, 2, 1]]])
-def test_layers_stay_on_the_gpu(
+def test_layers_stay_on_gpu(
     monkeypatch: pytest.MonkeyPatch, valid_lens: list[object] | None
 ) -> None:
     monkeypatch.setattr(type(arrays), "range", lambda *_: None)  # it reads values
@@ -92,7 +88,7 @@ def test_layers_stay_on_the_gpu(
         assert d2l.DotProductAttention(0.5).eval()(X, X, X, lens).device == CUDA_0
 
 
-def test_a_layer_on_another_device_than_its_input_is_an_error() -> None:
+def test_layer_and_input_on_different_devices_is_error() -> None:
     with FakeTensorMode():
         heads = d2l.MultiHeadAttention(100, 100, 100, 100, 5, 0.5)
         X = torch.randn(2, 4, 100, device=CUDA_0)
@@ -100,7 +96,7 @@ def test_a_layer_on_another_device_than_its_input_is_an_error() -> None:
             heads(X, X, X)
 
 
-def test_slopes_are_on_the_default_device() -> None:
+def test_slopes_are_on_default_device() -> None:
     try:
         torch.set_default_device("meta")
         assert d2l.alibi_slopes(4).device.type == "meta"

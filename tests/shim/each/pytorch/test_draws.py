@@ -1,5 +1,7 @@
-"""What draws the CPU's random numbers for a GPU. The meta device stands in for it: a tensor there has no
-values, but which numbers the CPU's generator has drawn can be seen from its state."""
+"""Tests of drawing random numbers for a GPU on the CPU.
+
+The meta device replaces the GPU. Its tensors have no values, but the state of the CPU's generator shows what it has drawn.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -33,7 +35,7 @@ class DrawsBesideMeta(RandomNumbersOnCPU):
 
 
 @pytest.fixture
-def elsewhere() -> Iterator[None]:
+def meta() -> Iterator[None]:
     torch.set_default_device("meta")
     with DrawsBesideMeta():
         yield
@@ -47,24 +49,21 @@ def state_after(draw: Callable[[], Any]) -> tuple[torch.Tensor, str]:
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_the_cpus_generator_draws_for_another_device(
-    name: str, request: pytest.FixtureRequest
-) -> None:
+def test_cpu_generator_draws_for_other_devices(name: str, request: pytest.FixtureRequest) -> None:
     here, _ = state_after(DRAWS[name])
     assert not torch.equal(here, state_after(lambda: torch.ones(1))[0])
-    request.getfixturevalue("elsewhere")
+    request.getfixturevalue("meta")
     there, device = state_after(DRAWS[name])
     assert device == "meta"
     assert torch.equal(there, here)
 
 
-def test_a_generator_that_is_given_draws_its_numbers(elsewhere: None) -> None:
+def test_explicit_generator_is_used(meta: None) -> None:
     order = torch.randperm(5, generator=torch.Generator("cpu").manual_seed(1))
     assert order.device.type == "meta"
 
 
-def test_what_is_drawn_arrives() -> None:
-    """All on the CPU: the values are those drawn without."""
+def test_drawn_numbers_are_copied_to_device() -> None:
     for draw in DRAWS.values():
         torch.manual_seed(0)
         want = draw()
@@ -73,7 +72,7 @@ def test_what_is_drawn_arrives() -> None:
             assert torch.equal(draw(), want)
 
 
-def test_what_draws_nothing_is_left_alone(elsewhere: None) -> None:
+def test_other_functions_are_not_changed(meta: None) -> None:
     before = torch.get_rng_state()
     assert (torch.ones(3) + torch.arange(3)).device.type == "meta"
     assert torch.equal(torch.get_rng_state(), before)

@@ -1,4 +1,4 @@
-"""Hyperparameter optimization on the shim: what is tried, what is kept, and how a model is judged."""
+"""Tests of hyperparameter optimization: which configurations are tried and kept, and the validation error."""
 
 import re
 from pathlib import Path
@@ -16,55 +16,55 @@ pytestmark = pytest.mark.usefixtures("no_figures_left")
 ERRORS = [0.5, 0.25, 0.75, 0.25]
 
 
-def numbered() -> Any:
-    """A distribution: 0, 1, 2 and so on."""
+def counter() -> Any:
+    """Return a distribution that draws 0, 1, 2 and so on."""
     numbers = iter(range(99))
     return SimpleNamespace(rvs=lambda: next(numbers))
 
 
-def test_configurations_are_drawn_after_the_first_that_is_given() -> None:
+def test_initial_configuration_comes_first() -> None:
     first = {"a": -1, "b": -1}
-    searcher = d2l.RandomSearcher({"a": numbered(), "b": numbered()}, first)
-    drawn = [searcher.sample_configuration() for _ in range(3)]
-    assert drawn == [first, {"a": 0, "b": 0}, {"a": 1, "b": 1}]
-    assert drawn[0] is not first  # a scheduler may write to it
+    searcher = d2l.RandomSearcher({"a": counter(), "b": counter()}, first)
+    configs = [searcher.sample_configuration() for _ in range(3)]
+    assert configs == [first, {"a": 0, "b": 0}, {"a": 1, "b": 1}]
+    assert configs[0] is not first  # a scheduler may write to it
     assert searcher.update(first, 0.5) is None
-    assert d2l.RandomSearcher({"a": numbered()}).sample_configuration() == {"a": 0}
+    assert d2l.RandomSearcher({"a": counter()}).sample_configuration() == {"a": 0}
 
 
 @pytest.mark.parametrize("as_error", [float, torch.tensor])
-def test_the_best_is_kept(as_error: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    told = []
+def test_best_configuration_is_kept(as_error: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    updates = []
 
     class Searcher(d2l.RandomSearcher):
         def update(self, config: Any, error: float, additional_info: Any = None) -> None:
-            told.append((config, error))
+            updates.append((config, error))
 
-    scheduler = d2l.BasicScheduler(Searcher({"a": numbered()}))
+    scheduler = d2l.BasicScheduler(Searcher({"a": counter()}))
     tuner = d2l.HPOTuner(scheduler, lambda a: as_error(ERRORS[a]))
     assert tuner.incumbent is None
     tuner.run(number_of_trials=4)
     configs = [{"a": a} for a in range(4)]
-    assert told == [*zip(configs, ERRORS, strict=True)]
+    assert updates == [*zip(configs, ERRORS, strict=True)]
     assert (tuner.incumbent, tuner.incumbent_error) == ({"a": 1}, 0.25)  # the first of two
     assert tuner.incumbent_trajectory == [0.5, 0.25, 0.25, 0.25]
-    assert [(each["config"], each["error"]) for each in tuner.records] == told
-    runtimes = [each["runtime"] for each in tuner.records]
+    assert [(trial["config"], trial["error"]) for trial in tuner.records] == updates
+    runtimes = [trial["runtime"] for trial in tuner.records]
     np.testing.assert_allclose(tuner.cumulative_runtime, np.cumsum(runtimes))
     assert tuner.current_runtime == tuner.cumulative_runtime[-1]
-    said = capsys.readouterr().out.splitlines()
-    assert said[2] == "Trial 1: config = {'a': 1}"
-    assert re.fullmatch(r"    error = 0\.25, runtime = \d\.\d+(e-\d+)?", said[3])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2] == "Trial 1: config = {'a': 1}"
+    assert re.fullmatch(r"    error = 0\.25, runtime = \d\.\d+(e-\d+)?", lines[3])
 
 
-def test_a_method_of_the_readers_own_is_used() -> None:
+def test_custom_method_is_used() -> None:
     class Tuner(d2l.HPOTuner):
         def bookkeeping(self, config: Any, error: float, runtime: float) -> None:
-            self.kept = config, error
+            self.last = config, error
 
-    tuner = Tuner(d2l.BasicScheduler(d2l.RandomSearcher({"a": numbered()})), lambda a: 0.5)
+    tuner = Tuner(d2l.BasicScheduler(d2l.RandomSearcher({"a": counter()})), lambda a: 0.5)
     tuner.run(1)
-    assert tuner.kept == ({"a": 0}, 0.5)
+    assert tuner.last == ({"a": 0}, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,12 @@ def test_a_method_of_the_readers_own_is_used() -> None:
         (d2l.HPOScheduler, "update"),
     ],
 )
-def test_what_is_to_be_defined_says_so(make: Any, call: str) -> None:
+def test_abstract_methods_raise(make: Any, call: str) -> None:
     with pytest.raises(NotImplementedError, match=f"{call}: got no definition; need one in your"):
         getattr(make(), call)(*([{}, 0.5] if call == "update" else []))
 
 
-def test_the_validation_error_is_of_all_examples() -> None:
-    """Also where the last batch is shorter."""
-
+def test_validation_error_averages_all_examples() -> None:
     class Data(d2l.DataModule):
         batch_size = 4
 
@@ -107,7 +105,7 @@ def test_the_validation_error_is_of_all_examples() -> None:
         d2l.HPOTrainer(max_epochs=1).validation_error()
 
 
-def test_lenet_is_trained_with_these_hyperparameters(
+def test_lenet_trains_with_its_hyperparameters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_fashion(d2l, tmp_path, monkeypatch)
@@ -125,7 +123,7 @@ def test_lenet_is_trained_with_these_hyperparameters(
     assert 0 <= float(error) <= 1
 
 
-def test_the_kernel_falls_with_the_square_of_the_distance() -> None:
+def test_rbf_kernel_matches_formula() -> None:
     x1, x2 = np.array([0.0, 1.0, 3.0]), torch.tensor([2.0, -1.0])
     want = [[np.exp(-((a - b) ** 2) / (2 * 0.3)) for b in (2.0, -1.0)] for a in x1]
     np.testing.assert_allclose(d2l.rbfkernel(x1, x2, ls=0.3), want)

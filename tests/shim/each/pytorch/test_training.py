@@ -1,4 +1,4 @@
-"""What training has of its own in PyTorch: a label that does not count, labels for its losses, layers without sizes."""
+"""Tests of training that only PyTorch has: an ignored label, labels for its losses, layers without sizes."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from d2l_compat import torch as d2l
 from tests.shim.each.test_training import make_fashion
 
 
-def test_a_label_of_minus_100_does_not_count() -> None:
+def test_label_minus_100_is_ignored() -> None:
     logits = torch.tensor([[2.0, 0.0], [0.0, 3.0]])
     loss = d2l.Classifier().loss(logits, torch.tensor([0, -100]))
     assert loss.item() == pytest.approx(torch.log1p(torch.exp(torch.tensor(-2.0))).item())
@@ -18,7 +18,7 @@ def test_a_label_of_minus_100_does_not_count() -> None:
         d2l.Classifier().loss(logits, torch.tensor([0, -99]))
 
 
-def test_pytorchs_own_loss_takes_the_labels_of_pictures(
+def test_pytorchs_loss_takes_picture_labels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_fashion(d2l, tmp_path, monkeypatch)
@@ -27,8 +27,8 @@ def test_pytorchs_own_loss_takes_the_labels_of_pictures(
     assert torch.isfinite(loss)
 
 
-def test_layers_without_sizes_keep_pytorchs_own_weights() -> None:
-    """They get them at the first call, after Xavier's weights have been drawn for the others."""
+def test_lazy_layers_keep_pytorchs_weights() -> None:
+    """Train layers that get weights at the first call, after Xavier's have been drawn for the others."""
     X, y = torch.randn(10, 1, 8, 8), torch.arange(10) % 3
     batches = d2l.load_array((X, y), 5)
     net = nn.Sequential(nn.LazyConv2d(2, 3), nn.Flatten(), nn.LazyLinear(3))

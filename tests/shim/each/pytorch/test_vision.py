@@ -1,4 +1,4 @@
-"""What PyTorch has of its own: both signatures of a residual block, gradients of boxes, labels of pixels."""
+"""Tests of what only PyTorch has: both signatures of a residual block, gradients of boxes, labels of pixels."""
 
 import pytest
 import torch
@@ -9,33 +9,33 @@ from d2l_compat import torch as d2l
 
 
 @pytest.mark.parametrize("args", [(3, 4, True, 2), (4, True, 2)])
-def test_a_residual_block_has_two_signatures(args: tuple[int, ...]) -> None:
-    named = dict(
+def test_residual_block_has_two_signatures(args: tuple[int, ...]) -> None:
+    kwargs = dict(
         zip(
             ("input_channels", "num_channels", "use_1x1conv", "strides")[-len(args) :],
             args,
             strict=True,
         )
     )
-    for block in d2l.Residual(*args), d2l.Residual(**named):
+    for block in d2l.Residual(*args), d2l.Residual(**kwargs):
         assert block(torch.ones(2, 3, 6, 6)).shape == (2, 4, 3, 3)
         assert block.conv1.weight.shape == (4, 3, 3, 3)
     assert d2l.Residual(3, 3).conv3 is None
     assert d2l.Residual(3)(torch.ones(2, 3, 6, 6)).shape == (2, 3, 6, 6)
 
 
-def test_gradients_go_through_overlaps_and_offsets() -> None:
+def test_overlaps_and_offsets_are_differentiable() -> None:
     boxes = torch.tensor([[0.0, 0, 2, 2], [1, 1, 3, 4]], dtype=torch.float64, requires_grad=True)
     others = torch.tensor([[0.5, 0.5, 2.5, 3], [0, 1, 2, 3]], dtype=torch.float64)
     for function in d2l.box_iou, d2l.offset_boxes, d2l.offset_inverse:
         assert torch.autograd.gradcheck(function, (boxes, others))
 
 
-def test_each_pixel_has_a_label_and_an_input_may_be_a_list() -> None:
+def test_pixel_labels_and_list_inputs() -> None:
     X, y = torch.randn(4, 2, 3, 5), torch.arange(60).reshape(4, 3, 5) % 3
     net = nn.Conv2d(2, 3, 1)
 
-    class OfList(nn.Module):
+    class ListInput(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.net = net
@@ -49,9 +49,9 @@ def test_each_pixel_has_a_label_and_an_input_may_be_a_list() -> None:
     with torch.no_grad():
         want = loss(net(X), y).sum().item(), (net(X).argmax(1) == y).sum().item()
     trainer = torch.optim.SGD(net.parameters(), 0.0)
-    for model, batch in (net, X), (OfList(), [X, X]):
-        told = d2l.train_batch_ch13(model, batch, y, loss, trainer, [d2l.cpu()])
-        assert [float(x) for x in told] == pytest.approx(want, rel=1e-5)
+    for model, batch in (net, X), (ListInput(), [X, X]):
+        metrics = d2l.train_batch_ch13(model, batch, y, loss, trainer, [d2l.cpu()])
+        assert [float(x) for x in metrics] == pytest.approx(want, rel=1e-5)
     batches = [(X, y)]
     d2l.train_ch13(net, batches, batches, loss, trainer, 1, [d2l.cpu()])
     (_, share, _), *_ = [[line.get_ydata()[-1] for line in d2l.plt.gca().lines]]

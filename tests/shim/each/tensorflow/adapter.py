@@ -1,4 +1,4 @@
-"""Drives d2l_compat.tensorflow."""
+"""The adapter of d2l_compat.tensorflow."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from tests.shim.each import adapter
 from tests.shim.each.tensorflow.descent import Descent
 
 
-def short(variable: Any) -> str:
-    """Its name, which in Keras 2 begins with its layer's."""
+def short_name(variable: Any) -> str:
+    """Return a variable's name without its layer's, which Keras 2 puts before it."""
     return str(variable.name.split("/")[-1].removesuffix(":0"))
 
 
@@ -25,27 +25,27 @@ class Layer(adapter.Layer):
 
     @staticmethod
     def array(x: Any) -> Any:
-        if hasattr(x, "_device_name"):  # a device, which equals no other
+        if hasattr(x, "_device_name"):  # a device, which equals no other object
             return x._device_name
         return x.numpy() if isinstance(x, (tf.Tensor, tf.Variable)) else x
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
-        named = self.named(kwargs)
-        return self.plain(self.layer(*self.given(inputs), training=training, **named))
+        kwargs = self.kwargs_to_tensors(kwargs)
+        return self.to_numpy(self.layer(*self.to_tensors(inputs), training=training, **kwargs))
 
     def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
-        tensors, named = self.given(inputs), self.named(kwargs)
-        every = (*tensors, *named.values())
+        tensors, kwargs = self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)
+        every = (*tensors, *kwargs.values())
         floats = [x for x in every if isinstance(x, tf.Tensor) and x.dtype.is_floating]
-        try:  # NaN on the way is an error as well; so is infinity, but that a bias may hold
+        try:  # NaN in between is an error as well; so is infinity, except in a bias
             if all(np.isfinite(x).all() for x in floats):
                 tf.debugging.enable_check_numerics()
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(floats)
-                output = self.layer(*tensors, **named)
+                output = self.layer(*tensors, **kwargs)
             tf.debugging.enable_check_numerics()
             gradients = tape.gradient(output, floats, self.tensor(direction))
-            # A table's holds only the rows that were looked up, until it is made a tensor.
+            # A table's gradient has only the rows that were looked up, until it is made a tensor.
             return [tf.convert_to_tensor(gradient).numpy() for gradient in gradients]
         finally:
             tf.debugging.disable_check_numerics()
@@ -57,16 +57,15 @@ class Layer(adapter.Layer):
             variable.assign(rng.normal(scale=0.5, size=variable.shape))
 
     @property
-    def names(self) -> list[str]:
-        return [
-            getattr(weight, "path", weight.name) for weight in self.layer.weights
-        ]  # Keras 2 has no paths
+    def parameter_names(self) -> list[str]:
+        # Keras 2 has no paths.
+        return [getattr(weight, "path", weight.name) for weight in self.layer.weights]
 
     def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
         names = {"kernel": "weight", "embeddings": "table"}
-        named = {short(variable): variable for variable in layer.trainable_variables}
-        return {names.get(name, name): variable.numpy() for name, variable in named.items()}
+        variables = {short_name(variable): variable for variable in layer.trainable_variables}
+        return {names.get(name, name): variable.numpy() for name, variable in variables.items()}
 
     def gates(self, path: str) -> list[reference.Gates]:
         def linears(kernel: NDArray[Any], bias: NDArray[Any]) -> dict[str, reference.Linear]:
@@ -77,14 +76,13 @@ class Layer(adapter.Layer):
         gates = []
         for cell in self.part(path).cell.cells:
             biases = cell.bias.numpy()
-            of_input = linears(cell.kernel.numpy(), biases[0])
-            gates.append(
-                reference.Gates(of_input, linears(cell.recurrent_kernel.numpy(), biases[1]))
-            )
+            input_gates = linears(cell.kernel.numpy(), biases[0])
+            state_gates = linears(cell.recurrent_kernel.numpy(), biases[1])
+            gates.append(reference.Gates(input_gates, state_gates))
         return gates
 
 
-tensor, plain = Layer.tensor, Layer.plain
+tensor, to_numpy = Layer.tensor, Layer.to_numpy
 
 
 class Adapter(adapter.Adapter):
@@ -97,11 +95,14 @@ class Adapter(adapter.Adapter):
     ACCEPTS_NUMPY = True
     DROPS_INPUTS = True
     NORM_EPSILON = 1e-3
-    NORM = [2], 0.0
-    LAST, LAYERS = ("logits", "answer"), "attentions."  # a Keras model has an "output" of its own
-    OUTPUT = "answer.layers.0", "answer.layers.1"
+    ADDNORM_ARGS = [2], 0.0
+    OUTPUT_NAMES, LAYERS_PREFIX = (
+        ("logits", "answer"),
+        "attentions.",
+    )  # a Keras model has an "output" of its own
+    READER_OUTPUT = "answer.layers.0", "answer.layers.1"
 
-    def sizes(self, width: int) -> tuple[Any, ...]:
+    def block_sizes(self, width: int) -> tuple[Any, ...]:
         return width, width, width, width, [2]
 
     def dense(self, inputs: int, outputs: int) -> Any:
@@ -111,7 +112,7 @@ class Adapter(adapter.Adapter):
         return bool(training)
 
     def first_keys(self, encoded: Any) -> list[Any]:
-        return [tf.zeros((len(encoded), 0, encoded.shape[-1]))]  # of None, old Kerases fail
+        return [tf.zeros((len(encoded), 0, encoded.shape[-1]))]  # old versions of Keras refuse None
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:
         return tf.einsum("bqd,qkd->bqk", queries, tf.gather(table, rows))
@@ -145,7 +146,7 @@ class Adapter(adapter.Adapter):
             net.set_weights([start["weight"], start["bias"]])
         return net
 
-    def nothing(self) -> keras.layers.Layer:
+    def unused_layer(self) -> keras.layers.Layer:
         return keras.layers.Dense(1)
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
@@ -159,7 +160,7 @@ class Adapter(adapter.Adapter):
         (reader,) = names["train"](make_reader, [0])
         return [*tables, reader.positions.P.embeddings.numpy()]
 
-    def own_causal(self, *inputs: NDArray[Any]) -> NDArray[Any]:
-        given = (self.tensor(x.swapaxes(1, 2)) for x in inputs)
-        answers = keras.ops.dot_product_attention(*given, is_causal=True)
-        return self.plain(answers).swapaxes(1, 2)
+    def native_causal_attention(self, *inputs: NDArray[Any]) -> NDArray[Any]:
+        tensors = (self.tensor(x.swapaxes(1, 2)) for x in inputs)
+        output = keras.ops.dot_product_attention(*tensors, is_causal=True)
+        return self.to_numpy(output).swapaxes(1, 2)

@@ -1,4 +1,4 @@
-"""Descent as a reader of D2L writes it in TensorFlow."""
+"""Gradient descent as a reader of D2L writes it in TensorFlow."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ class Descent(descent.Descent):
         d2l.sgd(params, tape.gradient(value, params), lr, batch_size)
 
     def trainer(self, params: Sequence[Any], *args: Any) -> None:
-        """It is given the gradients as well."""
+        """Do a step; the first of the arguments are the gradients."""
         for param, grad in zip(params, args[0], strict=True):
             param.assign_sub(args[-1]["lr"] * grad)
 
@@ -38,8 +38,8 @@ class Descent(descent.Descent):
     def updater(self, params: list[Any], lr: float) -> d2l.Updater:
         return d2l.Updater(params, lr)
 
-    def Mean(self) -> keras.losses.Loss:
-        """Cross-entropy, and its mean."""
+    def mean_loss(self) -> keras.losses.Loss:
+        """Return Keras's mean of the cross-entropy."""
         losses = self.losses
 
         class Mean(keras.losses.Loss):
@@ -51,7 +51,7 @@ class Descent(descent.Descent):
     def optimizer(self, net: keras.layers.Layer, lr: float) -> keras.optimizers.Optimizer:
         return keras.optimizers.SGD(lr)
 
-    def dropped(self, net: keras.layers.Layer, rate: float) -> keras.layers.Layer:
+    def add_dropout(self, net: keras.layers.Layer, rate: float) -> keras.layers.Layer:
         return keras.Sequential([net, keras.layers.Dropout(rate)])
 
     def prepare_model(self, make: Callable[[], Any]) -> Any:

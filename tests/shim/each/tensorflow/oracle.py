@@ -1,6 +1,6 @@
-"""TensorFlow's face beside ``d2l.tensorflow``; tests/shim/each/oracle.py says what is what.
+"""TensorFlow's package beside upstream's ``d2l.tensorflow``; its names are explained in tests/shim/each/oracle.py.
 
-Upstream was written for Keras 2. Where Keras 3 has less, what it lacks is put in its place.
+Upstream was written for Keras 2. What Keras 3 lacks is added here.
 """
 
 import warnings
@@ -24,19 +24,19 @@ FORMS = oracle.FORMS | {
     "TransformerEncoder": (7, *_SIZES, 16, 2, 2, 0.0),
     "TransformerEncoderBlock": (*_SIZES, 16, 2, 0.0),
 }
-READER = recurrent.READER  # who writes language models
+RECURRENT = recurrent.RECURRENT
 MODELS = models
 INTEGERS = "int32"
 NOT_COMPARED: dict[str, dict[str, str]] = {
     "1.0.3": {
-        "LinearRegressionScratch": "with Keras 3 upstream's is not trained: ours is",
-        "SGD": "with Keras 3 upstream's model that uses it is not trained: ours is",
+        "LinearRegressionScratch": "upstream's does not train with Keras 3: ours does",
+        "SGD": "upstream's model that uses it does not train with Keras 3: ours does",
     }
 }
 
 
 class StepsFirst:
-    """As in Keras 2: steps come first, and the state is flat."""
+    """Layers as in Keras 2: the first axis is time, and the state is flat."""
 
     def __init__(self, cells: Any, time_major: bool, **kwargs: Any) -> None:
         super().__init__(cells, **kwargs)  # type: ignore[call-arg]
@@ -49,7 +49,7 @@ class StepsFirst:
 
 
 class Flat(keras.layers.RNN):
-    """As in Keras 2: the state is flat."""
+    """An RNN as in Keras 2: the state is flat."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         outputs, *state = super().__call__(*args, **kwargs)
@@ -57,7 +57,7 @@ class Flat(keras.layers.RNN):
 
 
 class TimeMajor(keras.layers.Layer):
-    """A layer as it was with ``time_major=True``: what goes in and what comes out has its steps first."""
+    """A layer like Keras 2's with ``time_major=True``: the first axis of input and output is time."""
 
     def __init__(self, layer: keras.layers.RNN) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class TimeMajor(keras.layers.Layer):
 
     @property
     def cell(self) -> "TimeMajor":
-        """Which is asked for the first state."""
+        """The layer itself, which makes the first state."""
         return self
 
     def call(self, X: tf.Tensor, initial_state: Any = None) -> Any:
@@ -93,10 +93,10 @@ def upstream() -> Any:
 
         def without_loss(self: Any, *args: Any, **kwargs: Any) -> None:
             initialize(self, *args, **kwargs)
-            vars(self).pop("loss", None)  # Keras 3 keeps one there, in the way of the method
+            vars(self).pop("loss", None)  # Keras 3 sets one, which hides the method
 
         d2l.Module.__init__ = without_loss
-        # Keras 3 would make labels floating-point numbers first.
+        # Keras 3 would convert labels to floating point first.
         d2l.MaskedSoftmaxCELoss.__call__ = lambda self, *args: self.call(*args)
     return d2l
 
@@ -107,10 +107,10 @@ def old_upstream() -> Any:
         layers = ModuleWith(keras.layers, RNN=Flat)
         d2l.tf = ModuleWith(tf, keras=ModuleWith(tf.keras, layers=layers))
         d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 takes no array of one number
-        # Keras 3 would make labels floating-point numbers first.
+        # Keras 3 would convert labels to floating point first.
         d2l.MaskedSoftmaxCELoss.__call__ = lambda self, *args: self.call(*args)
-        made_of = d2l.RNNModel.__init__
-        d2l.RNNModel.__init__ = lambda self, layer, *args: made_of(self, TimeMajor(layer), *args)
+        initialize = d2l.RNNModel.__init__
+        d2l.RNNModel.__init__ = lambda self, layer, *args: initialize(self, TimeMajor(layer), *args)
     return d2l
 
 
@@ -120,8 +120,8 @@ UPSTREAM = {"1.0.3": upstream, "0.17.6": old_upstream}
 def twin(ours: Layer, theirs: keras.layers.Layer, *inputs: Any) -> Layer:
     built = Layer(theirs)
     with warnings.catch_warnings(action="ignore"):  # Keras 3 wants **kwargs by name
-        built(*inputs)  # which gives it weights
-    if isinstance(theirs, older("tensorflow").Seq2SeqEncoder):  # it has no GRU of its own
+        built(*inputs)  # makes its weights
+    if isinstance(theirs, older("tensorflow").Seq2SeqEncoder):  # without d2l.GRU
         theirs.set_weights(ours.layer.get_weights())
     else:
         _copy(ours.layer, theirs)
@@ -129,7 +129,7 @@ def twin(ours: Layer, theirs: keras.layers.Layer, *inputs: Any) -> Layer:
 
 
 def _copy(ours: Any, theirs: Any) -> None:
-    """The weights of every part, under the same name."""
+    """Copy the weights of each part, which have the same names."""
     parts = {name: part for name, part in vars(theirs).items() if not name.startswith("_")}
     pairs = []
     for name, part in parts.items():

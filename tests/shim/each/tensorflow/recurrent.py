@@ -6,14 +6,14 @@ import tensorflow as tf
 
 from d2l_compat.tensorflow._keras import keras
 from tests.shim.each import recurrent
-from tests.shim.each.tensorflow.adapter import Layer, plain
+from tests.shim.each.tensorflow.adapter import Layer, to_numpy
 from tests.shim.each.tensorflow.descent import Descent
 
 
-class Reader(recurrent.ClassReader, recurrent.FunctionReader, Descent):
+class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
     Layer = Layer
     STRATEGY = tf.distribute.OneDeviceStrategy("/CPU:0")
-    places = ()
+    devices = ()
 
     def set_parameter(self, part: Any, name: str, value: Any) -> None:
         getattr(part, name).assign(value)
@@ -29,24 +29,30 @@ class Reader(recurrent.ClassReader, recurrent.FunctionReader, Descent):
         return {name: each.numpy() for name, each in zip(names, variables, strict=True)}
 
     def logits(self, model: Any, tokens: Any, *state: Any) -> Any:
-        return plain(model(tf.constant(tokens, tf.int32), *map(list, state)))
+        return to_numpy(model(tf.constant(tokens, tf.int32), *map(list, state)))
 
-    def say(self, model: Any, prefix: str, num_preds: int, vocab: Any) -> str:
+    def predict(self, model: Any, prefix: str, num_preds: int, vocab: Any) -> str:
         return model.predict(prefix, num_preds, vocab)
 
-    def in_order(self, get_params: Any, init_state: Any, forward: Any) -> tuple[Any, ...]:
+    def order_functions(self, get_params: Any, init_state: Any, forward: Any) -> tuple[Any, ...]:
         return init_state, forward, get_params
 
     def params(self, net: Any) -> list[Any]:
         return [each.numpy() for each in net.trainable_variables]
 
     def train_epoch(
-        self, net: Any, batches: Any, lr: float, use_random_iter: bool, own: bool, d2l: Any = None
+        self,
+        net: Any,
+        batches: Any,
+        lr: float,
+        use_random_iter: bool,
+        by_sgd: bool,
+        d2l: Any = None,
     ) -> Any:
-        """With an optimizer of Keras: there is no other way."""
+        """Train with an optimizer of Keras: there is no other way."""
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        given = net, batches, loss, keras.optimizers.SGD(lr), use_random_iter
-        return (d2l or self.d2l).train_epoch_ch8(*given)
+        args = net, batches, loss, keras.optimizers.SGD(lr), use_random_iter
+        return (d2l or self.d2l).train_epoch_ch8(*args)
 
     def train_ch8(
         self, net: Any, batches: Any, vocab: Any, lr: float, num_epochs: int, d2l: Any = None
@@ -54,15 +60,15 @@ class Reader(recurrent.ClassReader, recurrent.FunctionReader, Descent):
         (d2l or self.d2l).train_ch8(net, batches, vocab, lr, num_epochs, self.STRATEGY)
 
     def layers(self, vocab_size: int, num_hiddens: int, d2l: Any = None) -> list[Any]:
-        """Recurrent layers of the framework's, and what is made of them."""
+        """Make models of the framework's recurrent layers."""
         kinds = keras.layers.SimpleRNN, keras.layers.GRU, keras.layers.LSTM
-        made = [kind(num_hiddens, return_sequences=True, return_state=True) for kind in kinds]
+        rnns = [kind(num_hiddens, return_sequences=True, return_state=True) for kind in kinds]
         cells = [keras.layers.GRUCell(num_hiddens) for _ in range(2)]
-        made.append(keras.layers.RNN(cells, return_sequences=True, return_state=True))
-        return [(d2l or self.d2l).RNNModel(each, vocab_size) for each in made]
+        rnns.append(keras.layers.RNN(cells, return_sequences=True, return_state=True))
+        return [(d2l or self.d2l).RNNModel(each, vocab_size) for each in rnns]
 
-    def twice(self, net: Any, tokens: Any) -> list[Any]:
-        """The logits of a batch, and of the same once more from the state reached; then by the layers in it."""
+    def run_twice(self, net: Any, tokens: Any) -> list[Any]:
+        """Return the logits of a batch, then from the state reached; and both computed from its layers."""
         X = tf.constant(tokens, tf.int32)
         first, state = net(X, net.begin_state(len(tokens), dtype=tf.float32))
         second, _ = net(X, state)
@@ -73,11 +79,11 @@ class Reader(recurrent.ClassReader, recurrent.FunctionReader, Descent):
             tf.reshape(tf.transpose(net.dense(each), (1, 0, 2)), (-1, net.vocab_size))
             for each in (Y, again)
         ]
-        return plain([first, second, *by_hand])
+        return to_numpy([first, second, *by_hand])
 
-    def clipped(self, gradients: list[Any], theta: float, d2l: Any = None) -> list[Any]:
+    def clip_gradients(self, gradients: list[Any], theta: float, d2l: Any = None) -> list[Any]:
         tensors = [*map(tf.constant, gradients)]
-        return plain([*(d2l or self.d2l).grad_clipping(tensors, theta)])
+        return to_numpy([*(d2l or self.d2l).grad_clipping(tensors, theta)])
 
 
-READER = Reader()
+RECURRENT = RecurrentModels()

@@ -1,4 +1,4 @@
-"""What TensorFlow's face counts of a layer: against formulas; what its graphs hide is refused."""
+"""Tests of what TensorFlow's functions count in a layer, against formulas; what its graphs hide is refused."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,15 +12,15 @@ from d2l_compat.tensorflow._keras import keras
 A, B, SQUARE, STEPS = tf.zeros((2, 3)), tf.zeros((3, 5)), tf.zeros((4, 4)), tf.zeros((1, 10, 4))
 
 
-def turned(a: tf.Tensor, b: tf.Tensor) -> Any:
+def transposed(a: tf.Tensor, b: tf.Tensor) -> Any:
     return tf.matmul(b, a, transpose_a=True, transpose_b=True)
 
 
 COUNTED = {
     "matrices": (lambda a, b: a @ b, (A, B), 1, 2 * 3 * 5),
-    "turned": (turned, (A, B), 1, 2 * 3 * 5),
+    "transposed": (transposed, (A, B), 1, 2 * 3 * 5),
     "batch": (lambda a, b: a @ b, (A[None], B[None]), 1, 2 * 3 * 5),
-    "batch, turned": (turned, (A[None], B[None]), 1, 2 * 3 * 5),
+    "batch, transposed": (transposed, (A[None], B[None]), 1, 2 * 3 * 5),
     "einsum": (lambda a, b: tf.einsum("hij,hjk->hki", a, b), (A[None], B[None]), 1, 30),
     "einsum, any": (lambda a, b: tf.einsum("...j,jk->...k", a, b), (A[None], B), 1, 30),
     "einsum of one": (lambda X: tf.einsum("ij->ji", X), (SQUARE,), 0, 0),
@@ -63,7 +63,7 @@ def test_attention_takes_four_products(n: int) -> None:
 
 
 @pytest.mark.parametrize("count", [d2l.longest_chain, d2l.multiply_adds])
-def test_what_cannot_be_counted_is_refused(count: Callable[..., int]) -> None:
+def test_uncountable_operations_are_refused(count: Callable[..., int]) -> None:
     compiled = tf.function(lambda X: 2 * X)
     for layer, name in ((keras.layers.GRU(4), "While"), (compiled, "PartitionedCall")):
         with pytest.raises(ValueError, match=f"layer: got one with a .*{name} in its graph; need"):

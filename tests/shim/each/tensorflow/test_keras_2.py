@@ -1,4 +1,4 @@
-"""The face on Keras 2, for which D2L's pages were written, and which TF_USE_LEGACY_KERAS asks for."""
+"""Tests of TensorFlow with Keras 2, for which D2L was written, and which TF_USE_LEGACY_KERAS chooses."""
 
 import os
 import subprocess
@@ -10,17 +10,17 @@ import pytest
 from d2l_compat.tensorflow._keras import IS_KERAS_2
 from tools.weave.lessons import ROOT
 
-# The tests of what D2L's pages are made of; they pass on both.
+# The tests of what D2L's pages use; they pass with both.
 FILES = "attention", "models", "recurrent", "training", "transformer"
 
 pytestmark = [
     pytest.mark.release,
-    pytest.mark.skipif(IS_KERAS_2, reason="all of these tests run on it already"),
+    pytest.mark.skipif(IS_KERAS_2, reason="the tests run with Keras 2 already"),
     pytest.mark.skipif(find_spec("tf_keras") is None, reason="tf-keras is not installed"),
 ]
 
 
-def on_keras_2(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_on_keras_2(*arguments: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"TF_USE_LEGACY_KERAS": "1"}
     command = [sys.executable, *arguments]
     return subprocess.run(
@@ -29,11 +29,11 @@ def on_keras_2(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_same_tests_pass_there(file: str) -> None:
+def test_shared_tests_pass_with_keras_2(file: str) -> None:
     tests = f"tests/shim/each/test_{file}.py"
     options = "--framework", "tensorflow", "-q", "-p", "no:cacheprovider"
-    done = on_keras_2("-m", "pytest", tests, *options)
-    assert done.returncode == 0, done.stdout
+    process = run_on_keras_2("-m", "pytest", tests, *options)
+    assert process.returncode == 0, process.stdout
 
 
 PROGRAM = """
@@ -41,56 +41,56 @@ import numpy as np
 import tensorflow as tf
 from d2l_compat import tensorflow as d2l
 
-# It is the one that TensorFlow has.
+# It is TensorFlow's Keras.
 assert issubclass(d2l.Module, tf.keras.Model)
 assert d2l.nn_Module.__module__.startswith("tf_keras")
 
-# A call finds `training` where D2L's pages look for it.
+# A call gets `training` as D2L's pages expect it.
 class Model(d2l.Module):
     def call(self, X, **kwargs):
         return X + 1 if kwargs["training"] else X
 
 assert [float(Model()(tf.zeros(1), training=on)[0]) for on in (True, False)] == [1, 0]
 
-# What follows the first input is not taken for `training`.
+# The second input is not mistaken for `training`.
 tokens, lens = tf.constant([[0, 1, 2], [2, 2, 0]]), tf.constant([3, 2])
 for encoder in d2l.Seq2SeqEncoder(3, 4, 8, 2, 0.5), d2l.TransformerEncoder(3, 8, 8, 2, 1, 0.5):
     first, again = (tf.nest.flatten(encoder(tokens, lens))[0] for _ in range(2))
     np.testing.assert_array_equal(first, again)  # nothing is dropped
 
-# All inputs are of the layer's dtype.
+# All inputs get the layer's dtype.
 X = np.linspace(-1, 1, 48, dtype="float32").reshape(2, 3, 8)
 bias = np.zeros((3, 3), "float32")
 attention = d2l.MultiHeadAttention(8, 2, 0.5, dtype="float16")
 assert attention(X, X, X, score_bias=bias).dtype == "float16"
 assert d2l.AdditiveAttention(8, 0.5, dtype="float16")(X, X, X).dtype == "float16"
 
-# A layer may have its steps first.
-def model(is_major):
+# A layer's first axis may be time.
+def make_model(is_major):
     cell = tf.keras.layers.GRUCell(4)
     layer = tf.keras.layers.RNN(cell, time_major=is_major, return_sequences=True, return_state=True)
     return d2l.RNNModel(layer, 3)
 
-models = [model(False), model(True)]
+models = [make_model(False), make_model(True)]
 start = models[0].begin_state(2)
-for each in models:
-    each(tokens, start)
+for model in models:
+    model(tokens, start)
 models[1].set_weights(models[0].get_weights())
-(Y, H), (Z, G) = (each(tokens, start) for each in models)
+(Y, H), (Z, G) = (model(tokens, start) for model in models)
 np.testing.assert_allclose(Y, Z, atol=1e-6)
 np.testing.assert_allclose(H, G, atol=1e-6)
 assert np.ptp(np.asarray(Y)) > 0.01
-print("all is there")
+print("passed")
 """
 
 
-def test_what_keras_3_does_otherwise_is_as_d2ls_pages_have_it() -> None:
-    done = on_keras_2("-c", PROGRAM)
-    assert done.stdout == "all is there\n", done.stderr
+def test_keras_3_differences_follow_d2l() -> None:
+    process = run_on_keras_2("-c", PROGRAM)
+    assert process.stdout == "passed\n", process.stderr
 
 
-def test_where_it_is_missing_the_reader_is_told() -> None:
+def test_missing_keras_2_is_reported() -> None:
     program = "import sys; sys.modules['tf_keras'] = None; import d2l_compat.tensorflow"
-    last = on_keras_2("-c", program).stderr.splitlines()[-1]
+    last = run_on_keras_2("-c", program).stderr.splitlines()[-1]
     assert last.startswith("ImportError: tf-keras 2.17 or newer is needed")
     assert 'pip install "tf-keras>=2.17"' in last

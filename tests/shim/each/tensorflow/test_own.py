@@ -1,4 +1,4 @@
-"""What TensorFlow's face alone has: Keras models and their files, graphs, and a quiet start."""
+"""Tests of what only TensorFlow has: Keras models and their files, graphs, and a quiet start."""
 
 import copy
 import gc
@@ -35,13 +35,13 @@ def layer_call(kind: type, *args: Any, **kwargs: Any) -> LayerCall:
     return kind, args, kwargs
 
 
-TURNED = {"base": 500.0, "layout": "halves", "position_scale": 0.5}
+ROTARY = {"base": 500.0, "layout": "halves", "position_scale": 0.5}
 LAYERS: dict[str, LayerCall] = {
     "short": layer_call(d2l.MultiHeadAttention, 8, 2, 0.5),
     "long": layer_call(d2l.MultiHeadAttention, 5, 6, 7, 8, 2, 0.5, True),
     "dot product": layer_call(d2l.DotProductAttention, 0.25),
     "encoding": layer_call(d2l.PositionalEncoding, 7, 0.25, 20),
-    "rotary": layer_call(d2l.RotaryEncoding, 6, 20, **TURNED),
+    "rotary": layer_call(d2l.RotaryEncoding, 6, 20, **ROTARY),
     "additive": layer_call(d2l.AdditiveAttention, 8, 0.5),
     "additive, long": layer_call(d2l.AdditiveAttention, 5, 6, 8, 0.5),
     "position-wise": layer_call(d2l.PositionWiseFFN, 5, 6, 7),
@@ -55,7 +55,7 @@ TOKENS = np.array([[1, 2, 3], [6, 5, 4]], "int32")
 
 
 def model(max_len: int) -> keras.Model:
-    """Encoding and attention, for any number of sequences of any length."""
+    """Make a model of encoding and attention, for any batch size and length."""
     tokens, lengths = keras.Input((None, 8)), keras.Input((), dtype="int64")
     encoded = d2l.PositionalEncoding(8, 0.1, max_len)(tokens)
     attended = d2l.MultiHeadAttention(8, 2, 0.1)(encoded, encoded, encoded, lengths)
@@ -63,7 +63,7 @@ def model(max_len: int) -> keras.Model:
 
 
 @pytest.mark.parametrize(("kind", "args", "kwargs"), LAYERS.values(), ids=LAYERS)
-def test_a_layer_is_made_again_from_its_config(
+def test_layer_round_trips_through_config(
     kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     arguments = signature_of(kind, args).bind(*args).arguments | kwargs
@@ -75,7 +75,7 @@ def test_a_layer_is_made_again_from_its_config(
     assert [w.shape for w in again.weights] == [w.shape for w in layer.weights]
 
 
-def test_a_saved_model_computes_the_same(tmp_path: Path) -> None:
+def test_saved_model_computes_same(tmp_path: Path) -> None:
     saved, file = model(max_len=10), tmp_path / "model.keras"
     saved.save(file)
     loaded = keras.models.load_model(file)
@@ -84,23 +84,23 @@ def test_a_saved_model_computes_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3])  # beside that of examples, or of heads
-def test_a_saved_model_with_masks_computes_the_same(tmp_path: Path, axes: int) -> None:
+def test_saved_model_with_masks_computes_same(tmp_path: Path, axes: int) -> None:
     tokens, lengths = keras.Input((None, 8)), keras.Input((), dtype="int64")
     bias = keras.Input((None,) * axes)
-    turned = d2l.RotaryEncoding(8, 10)(tokens)
+    rotated = d2l.RotaryEncoding(8, 10)(tokens)
     attention = d2l.MultiHeadAttention(8, 2, 0.1)
-    attended = attention(turned, turned, tokens, lengths, causal=True, score_bias=bias)
+    attended = attention(rotated, rotated, tokens, lengths, causal=True, score_bias=bias)
     saved, file = keras.Model([tokens, lengths, bias], attended), tmp_path / "model.keras"
     saved.save(file)
-    given = [X, LENGTHS, BIAS[(0,) * (3 - axes)]]
-    np.testing.assert_array_equal(keras.models.load_model(file)(given), saved(given))
-    turned = d2l.RotaryEncoding(8, 10)(X)
-    eager = attention(turned, turned, X, LENGTHS, causal=True, score_bias=given[-1])
-    np.testing.assert_allclose(saved(given), eager, atol=1e-6)
+    inputs = [X, LENGTHS, BIAS[(0,) * (3 - axes)]]
+    np.testing.assert_array_equal(keras.models.load_model(file)(inputs), saved(inputs))
+    rotated = d2l.RotaryEncoding(8, 10)(X)
+    eager = attention(rotated, rotated, X, LENGTHS, causal=True, score_bias=inputs[-1])
+    np.testing.assert_allclose(saved(inputs), eager, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["encoder", "recurrent encoder"])
-def test_a_saved_encoder_computes_the_same(tmp_path: Path, kind: str) -> None:
+def test_saved_encoder_computes_same(tmp_path: Path, kind: str) -> None:
     Encoder, args, _ = LAYERS[kind]
     tokens, file = keras.Input((None,), dtype="int32"), tmp_path / "model.keras"
     saved = keras.Model(tokens, Encoder(*args)(tokens))
@@ -113,7 +113,7 @@ def test_a_saved_encoder_computes_the_same(tmp_path: Path, kind: str) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_an_encoder_is_traced_for_any_number_of_sentences_of_any_length() -> None:
+def test_encoder_traces_for_any_batch_and_length() -> None:
     encoder = d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0)
     signature = [tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int64)]
     encode = tf.function(lambda X, lengths: encoder(X, lengths), input_signature=signature)
@@ -121,7 +121,7 @@ def test_an_encoder_is_traced_for_any_number_of_sentences_of_any_length() -> Non
     np.testing.assert_allclose(encode(TOKENS, LENGTHS), expected, atol=1e-5)
 
 
-def test_heads_and_masks_do_without_known_shapes() -> None:
+def test_heads_and_masks_work_without_static_shapes() -> None:
     signature = [ANY, tf.TensorSpec((None,), tf.int64)]
 
     @tf.function(input_signature=signature)
@@ -136,7 +136,7 @@ def test_heads_and_masks_do_without_known_shapes() -> None:
 
 @pytest.mark.parametrize("norm_shape", [8, [8], [2, 3], -4])
 def test_norm_shape_means_axes(norm_shape: Any) -> None:
-    """In PyTorch it means their sizes."""
+    """Test axes; in PyTorch the argument is their sizes."""
     with pytest.raises(ValueError, match=r"norm_shape: got .*; need axes of X, from -3 to 2"):
         d2l.AddNorm(norm_shape, 0.0)(X, X)
 
@@ -147,8 +147,8 @@ def test_several_axes_are_normalized_together() -> None:
     assert np.abs(normalized.mean(axis=2)).max() > 0.1
 
 
-def test_a_recurrent_layers_state_may_be_a_list() -> None:
-    """So it gives it; that it takes a stack as well is in tests/shim/each/test_transformer.py."""
+def test_recurrent_layers_state_may_be_list() -> None:
+    """Test a list, as the layer returns it; a shared test covers a stack."""
     layer, x = d2l.GRU(4, 2), X.swapaxes(0, 1)
     _, state = layer(x)
     assert [h.shape for h in state] == [(2, 4)] * 2
@@ -157,7 +157,7 @@ def test_a_recurrent_layers_state_may_be_a_list() -> None:
 
 
 class Dropping(d2l.Module):
-    """Drops half of everything, in training."""
+    """A module with dropout that records its training flag."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ class Dropping(d2l.Module):
         return self.net(X)
 
 
-def test_a_module_trains_as_it_is_told() -> None:
+def test_module_training_flag_is_respected() -> None:
     module = Dropping()
     drops = []
     for training in (None, True, False):
@@ -182,7 +182,7 @@ def test_a_module_trains_as_it_is_told() -> None:
 
 
 class Scratch(d2l.Module):
-    """As D2L writes a model from scratch: of bare variables, here with one in a part of it."""
+    """A model from scratch as D2L writes it, of bare variables, one of them in a part."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -224,14 +224,14 @@ def test_bare_variables_are_trained(frozen: bool) -> None:
     assert len(model.trainable_variables) == 3 + (not frozen)
 
 
-def test_a_module_is_a_keras_model() -> None:
+def test_module_is_keras_model() -> None:
     module = Dropping()
     module.compile(loss="mse")
     assert module.evaluate(X, X, verbose=0) == 0
 
 
-class Seen(d2l.Encoder):
-    """As D2L's page writes encoders: further arguments without names."""
+class TokenEncoder(d2l.Encoder):
+    """An encoder as D2L writes it, with further unnamed arguments."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -241,7 +241,7 @@ class Seen(d2l.Encoder):
         return self.embedding(X)
 
 
-class Said(d2l.Decoder):
+class TokenDecoder(d2l.Decoder):
     def __init__(self) -> None:
         super().__init__()
         self.dense = keras.layers.Dense(7)
@@ -254,8 +254,8 @@ class Said(d2l.Decoder):
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
-def test_models_are_called_without_a_warning(tmp_path: Path) -> None:
-    models = [d2l.Seq2Seq(Seen(), Said(), 0, 0.1) for _ in range(2)]
+def test_models_are_called_without_warning(tmp_path: Path) -> None:
+    models = [d2l.Seq2Seq(TokenEncoder(), TokenDecoder(), 0, 0.1) for _ in range(2)]
     outputs = [model(TOKENS, TOKENS, LENGTHS) for model in models]
     file = tmp_path / "model.weights.h5"
     models[0].save_weights(file)
@@ -264,7 +264,7 @@ def test_models_are_called_without_a_warning(tmp_path: Path) -> None:
     np.testing.assert_array_equal(models[1](TOKENS, TOKENS, LENGTHS), outputs[0])
 
 
-def test_a_reader_may_build_a_module_as_keras_does() -> None:
+def test_custom_module_may_define_build() -> None:
     class Scaled(d2l.Module):
         def build(self, X_shape: Any) -> None:
             self.scale = self.add_weight(shape=(X_shape[-1],), initializer="ones")
@@ -275,7 +275,7 @@ def test_a_reader_may_build_a_module_as_keras_does() -> None:
     np.testing.assert_array_equal(Scaled()(X), X)
 
 
-def test_a_token_that_comes_twice_counts_once_in_the_norm_of_gradients() -> None:
+def test_repeated_token_counts_once_in_gradient_norm() -> None:
     table = tf.Variable([[1.0], [1.0]])
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(tf.gather(table, [0, 0, 0]))
@@ -284,8 +284,8 @@ def test_a_token_that_comes_twice_counts_once_in_the_norm_of_gradients() -> None
     np.testing.assert_allclose(shortened, [[1.0], [0.0]])
 
 
-def test_a_compiled_step_is_keras_own_step() -> None:
-    """Of parts of a gradient, too, and where a layer is frozen or another optimizer comes."""
+def test_compiled_step_matches_keras_step() -> None:
+    """Test also sparse gradients, a frozen layer, and another optimizer."""
 
     def train(update: Any) -> list[np.ndarray]:
         start = np.arange(12, dtype="float32").reshape(6, 2) / 12
@@ -311,7 +311,7 @@ def test_a_compiled_step_is_keras_own_step() -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
-def test_an_optimizer_of_the_readers_own_steps_in_python() -> None:
+def test_custom_optimizer_steps_in_python() -> None:
     class Descent:
         steps = 0
 
@@ -321,14 +321,14 @@ def test_an_optimizer_of_the_readers_own_steps_in_python() -> None:
                 variable.assign_sub(0.5 * gradient)
 
     weight, update, descent = tf.Variable([1.0, 2.0]), Update(), Descent()
-    steps = Update.EAGER_STEPS + 2  # of which Keras's optimizer would be compiled by now
+    steps = Update.EAGER_STEPS + 2  # after which Keras's optimizer would be compiled by now
     for _ in range(steps):
         update(descent, [tf.constant([1.0, -1.0])], [weight])
     assert descent.steps == steps
     np.testing.assert_allclose(weight.numpy(), [1 - steps / 2, 2 + steps / 2])
 
 
-def test_keras_own_optimizer_steps_in_python_at_first_alone(
+def test_keras_optimizer_steps_in_python_only_at_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     weight, update = keras.Variable([1.0, 2.0]), Update()
@@ -337,10 +337,10 @@ def test_keras_own_optimizer_steps_in_python_at_first_alone(
     monkeypatch.setattr(descent, "apply_gradients", lambda pairs: calls.append(original(pairs)))
     for _ in range(Update.EAGER_STEPS + 5):
         update(descent, [tf.constant([1.0, -1.0])], [weight])
-    assert len(calls) == Update.EAGER_STEPS + 1, "the last of which is traced"
+    assert len(calls) == Update.EAGER_STEPS + 1, "the last one is traced"
 
 
-def test_a_reader_may_go_through_the_epochs_by_hand() -> None:
+def test_epochs_can_be_run_by_hand() -> None:
     class Line(d2l.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -371,7 +371,7 @@ def test_a_reader_may_go_through_the_epochs_by_hand() -> None:
     assert losses[-1] < losses[0] / 4
 
 
-def test_pictures_of_another_shape_get_a_frame(
+def test_pictures_of_other_shape_are_padded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     images = make_fashion(d2l, tmp_path, monkeypatch)["t10k"]
@@ -383,9 +383,9 @@ def test_pictures_of_another_shape_get_a_frame(
     assert [array.shape for array in data.val] == [(8, 28, 28), (8,)]
 
 
-def test_a_subclass_of_rnn_may_have_a_layer_of_its_own() -> None:
+def test_subclass_of_rnn_may_have_own_layer() -> None:
     class LSTM(d2l.RNN):
-        """As D2L's page makes it: without RNN's own beginning."""
+        """A subclass as on D2L's page, which does not call RNN's __init__."""
 
         def __init__(self) -> None:
             d2l.Module.__init__(self)
@@ -399,7 +399,7 @@ def test_a_subclass_of_rnn_may_have_a_layer_of_its_own() -> None:
     np.testing.assert_allclose(state, last, atol=1e-6)
 
 
-def test_a_layer_can_be_copied_after_a_call_in_a_graph() -> None:
+def test_layer_can_be_copied_after_call_in_graph() -> None:
     layer = d2l.MultiHeadAttention(8, 2, 0.5)
     output = tf.function(layer)(X, X, X)
     np.testing.assert_allclose(copy.deepcopy(layer)(X, X, X), output, atol=1e-6)
@@ -411,7 +411,7 @@ def test_a_layer_can_be_copied_after_a_call_in_a_graph() -> None:
     [None, tf.TensorSpec((None,), tf.int64), tf.TensorSpec((2,), tf.int64)],
     ids=["shapes known", "unknown", "unknown but for the lengths"],
 )
-def test_a_graph_computes_the_same(spec: tf.TensorSpec | None, jit_compile: bool) -> None:
+def test_graph_matches_eager_call(spec: tf.TensorSpec | None, jit_compile: bool) -> None:
     layer = d2l.MultiHeadAttention(8, 2, 0.5)
     signature = None if spec is None else [ANY, spec]
 
@@ -431,7 +431,7 @@ def test_a_graph_computes_the_same(spec: tf.TensorSpec | None, jit_compile: bool
 )
 @pytest.mark.parametrize("are_known", [True, False], ids=["shapes known", "unknown"])
 @pytest.mark.parametrize("bias", [BIAS[0, 0], BIAS[0], BIAS], ids=np.ndim)
-def test_masks_in_a_graph_are_the_same(
+def test_masks_in_graph_match_eager_call(
     bias: np.ndarray, are_known: bool, jit_compile: bool
 ) -> None:
     layer = d2l.MultiHeadAttention(8, 2, 0.5)
@@ -451,9 +451,7 @@ def test_masks_in_a_graph_are_the_same(
 
 @pytest.mark.parametrize("queries", [2, None])
 @pytest.mark.parametrize("keys", [3, None])
-def test_the_last_query_sees_the_last_key_in_a_graph_too(
-    queries: int | None, keys: int | None
-) -> None:
+def test_last_query_sees_last_key_in_graph(queries: int | None, keys: int | None) -> None:
     layer = d2l.DotProductAttention(0.0)
     signature = [tf.TensorSpec((2, steps, 8)) for steps in (queries, keys)]
     attend = tf.function(lambda Q, K: layer(Q, K, K, causal=True), input_signature=signature)
@@ -461,7 +459,7 @@ def test_the_last_query_sees_the_last_key_in_a_graph_too(
     np.testing.assert_allclose(attend(X[:, :2], X), eager, atol=1e-6)
 
 
-def test_weights_of_a_graph_are_not_read_outside_of_it() -> None:
+def test_graph_weights_cannot_be_read_outside() -> None:
     network = model(max_len=10)
     network.predict([X, LENGTHS], verbose=0)
     with pytest.raises(RuntimeError, match="in the graph of the last call"):
@@ -470,7 +468,7 @@ def test_weights_of_a_graph_are_not_read_outside_of_it() -> None:
     assert network.layers[-1].attention_weights.shape == (2, 2, 3, 3)
 
 
-def test_running_a_traced_graph_leaves_the_weights_of_the_last_call() -> None:
+def test_traced_graph_keeps_weights_of_last_call() -> None:
     layer, other = d2l.MultiHeadAttention(8, 2, 0.5), X[:, ::-1]
     graph = tf.function(lambda X: layer(X, X, X))
     graph(X)
@@ -487,7 +485,7 @@ def test_running_a_traced_graph_leaves_the_weights_of_the_last_call() -> None:
         ((8,), r"shape \(None, 8\); need 3 dimensions"),
     ],
 )
-def test_a_model_is_checked_while_it_is_put_together(shape: tuple, message: str) -> None:
+def test_functional_model_is_checked_when_built(shape: tuple, message: str) -> None:
     layer, tokens = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.5), keras.Input((None, 8))
     with pytest.raises(ValueError, match=f"^queries: got {message}"):
         layer(keras.Input(shape), tokens, tokens)
@@ -502,7 +500,7 @@ any_positions = pytest.mark.parametrize("make", POSITIONS.values(), ids=POSITION
 
 
 @any_positions
-def test_an_offset_may_be_a_tensor_of_a_graph(make: Callable[[], keras.layers.Layer]) -> None:
+def test_offset_may_be_tensor_of_graph(make: Callable[[], keras.layers.Layer]) -> None:
     layer = make()
     encode = tf.function(lambda X, offset: layer(X, offset=offset))
     np.testing.assert_array_equal(encode(X, tf.constant(7)), layer(X, 7))
@@ -512,19 +510,19 @@ def test_an_offset_may_be_a_tensor_of_a_graph(make: Callable[[], keras.layers.La
 
 
 @any_positions
-def test_a_layer_made_in_a_graph_works_outside_of_it(make: Callable[[], Any]) -> None:
-    made = []
+def test_layer_made_in_graph_works_outside(make: Callable[[], Any]) -> None:
+    layers = []
 
     @tf.function
     def encode(X: tf.Tensor) -> tf.Tensor:
-        made.append(make())
-        return made[0](X)
+        layers.append(make())
+        return layers[0](X)
 
-    np.testing.assert_array_equal(encode(X), made[0](X))
+    np.testing.assert_array_equal(encode(X), layers[0](X))
 
 
 @pytest.mark.parametrize("policy", ["float16", "bfloat16", "mixed_float16", "float64"])
-def test_layers_compute_in_the_dtype_of_their_policy(policy: str) -> None:
+def test_layers_compute_in_dtype_of_their_policy(policy: str) -> None:
     encoding = d2l.PositionalEncoding(8, 0.5, dtype=policy)
     attention = d2l.MultiHeadAttention(8, 2, 0.5, dtype=policy)
     encoded = encoding(X)
@@ -539,7 +537,7 @@ def test_layers_compute_in_the_dtype_of_their_policy(policy: str) -> None:
     assert (weights[1, :, :, 1:] == 0).all()
 
 
-def test_fit_drops_and_predict_does_not() -> None:
+def test_fit_uses_dropout_and_predict_does_not() -> None:
     inputs = keras.Input((3, 8))
     network = keras.Model(inputs, d2l.PositionalEncoding(8, 0.9)(inputs))
     network.compile(loss="mse")
@@ -549,14 +547,14 @@ def test_fit_drops_and_predict_does_not() -> None:
 
 
 @any_positions
-def test_positions_pass_a_mask_on(make: Callable[[], keras.layers.Layer]) -> None:
+def test_encoding_passes_mask_on(make: Callable[[], keras.layers.Layer]) -> None:
     embedding = keras.layers.Embedding(5, 8, mask_zero=True)
     mask = make()(embedding(np.array([[1, 2, 0]])))._keras_mask
     assert mask.numpy().tolist() == [[True, True, False]]
 
 
 @pytest.mark.parametrize("gpus", [0, 2])
-def test_devices_are_those_tensorflow_may_use(monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
+def test_devices_match_tensorflows(monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [kind] * gpus)
     names = ["/GPU:0", "/GPU:1"] if gpus else ["/CPU:0"]
     assert d2l.num_gpus() == gpus
@@ -574,7 +572,7 @@ def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-STARTED_AND_TRACED = """
+PROGRAM = """
 from d2l_compat import tensorflow as d2l
 import tensorflow as tf
 
@@ -584,10 +582,10 @@ tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfigur
 with tf.device("/CPU:1"):
     X, lens = tf.random.normal((2, 4, 100)), tf.constant([3, 2])
     heads = d2l.MultiHeadAttention(100, 5, 0.5)
-    shown = [heads(X, X, X, lens), heads.attention_weights, *(w.value for w in heads.weights)]
-    shown += [d2l.PositionalEncoding(100, 0.5)(X), d2l.masked_softmax(X, lens)]
-    shown += [d2l.RotaryEncoding(100)(X), heads(X, X, X, causal=True, score_bias=tf.zeros((4, 4)))]
-print({tensor.device[-5:] for tensor in shown}, len(shown))
+    tensors = [heads(X, X, X, lens), heads.attention_weights, *(w.value for w in heads.weights)]
+    tensors += [d2l.PositionalEncoding(100, 0.5)(X), d2l.masked_softmax(X, lens)]
+    tensors += [d2l.RotaryEncoding(100)(X), heads(X, X, X, causal=True, score_bias=tf.zeros((4, 4)))]
+print({tensor.device[-5:] for tensor in tensors}, len(tensors))
 
 X, lens = d2l.ones((2, 4, 8)), tf.constant([3, 2])
 for layer in (d2l.MultiHeadAttention(8, 2, 0.5), d2l.AdditiveAttention(8, 0.5)):
@@ -600,30 +598,30 @@ tf.function(d2l.TransformerEncoderBlock(8, 16, 2, 0.5))(X, lens)
 
 
 @pytest.fixture(scope="module")
-def started_and_traced() -> subprocess.CompletedProcess[str]:
-    return run(STARTED_AND_TRACED)
+def traced() -> subprocess.CompletedProcess[str]:
+    return run(PROGRAM)
 
 
-def test_layers_stay_on_the_second_device(
-    started_and_traced: subprocess.CompletedProcess[str],
+def test_layers_stay_on_second_device(
+    traced: subprocess.CompletedProcess[str],
 ) -> None:
-    assert started_and_traced.stdout == "{'CPU:1'} 10\n", started_and_traced.stderr
+    assert traced.stdout == "{'CPU:1'} 10\n", traced.stderr
 
 
-def test_neither_starting_nor_tracing_a_layer_says_anything(
-    started_and_traced: subprocess.CompletedProcess[str],
+def test_importing_and_tracing_print_nothing(
+    traced: subprocess.CompletedProcess[str],
 ) -> None:
-    """AutoGraph reads the layers and their checks, and complains of Python that it does not know."""
-    assert (started_and_traced.returncode, started_and_traced.stderr) == (0, "")
+    """Test stderr, since AutoGraph warns of Python code that it cannot convert."""
+    assert (traced.returncode, traced.stderr) == (0, "")
 
 
-def test_another_backend_of_keras_is_refused_before_anything_is_imported() -> None:
+def test_other_keras_backend_is_refused_before_import() -> None:
     program = "import sys; sys.modules['tensorflow'] = None; import d2l_compat.tensorflow"
     stderr = run(program, KERAS_BACKEND="jax").stderr
     assert "ImportError: KERAS_BACKEND: got jax; need tensorflow, chosen before Keras" in stderr
 
 
-def test_a_log_is_let_out_by_a_failing_import_or_at_the_readers_wish(
+def test_log_is_shown_on_failure_or_request(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def log(fail: bool = False) -> None:
@@ -644,9 +642,9 @@ def test_a_log_is_let_out_by_a_failing_import_or_at_the_readers_wish(
     assert capfd.readouterr().err == "why"
 
 
-def test_the_tape_keeps_no_weights_of_long_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tape_stores_no_weights_for_long_input(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, layer = tf.constant(X), d2l.DotProductAttention(0.0)
-    layer(inputs, inputs, inputs, LENGTHS)  # an old Keras tries it with symbols first
+    layer(inputs, inputs, inputs, LENGTHS)  # old versions of Keras first call it with symbols
     original = _blockwise.softmax
     formed: list[weakref.ref[tf.Tensor]] = []
 

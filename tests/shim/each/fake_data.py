@@ -1,4 +1,4 @@
-"""Small files in the place of D2L's, in the folder that ``D2L_DATA`` names."""
+"""Small replacements of D2L's data sets, in the folder that ``D2L_DATA`` names."""
 
 import hashlib
 from pathlib import Path
@@ -11,18 +11,18 @@ from tools import archives
 
 
 def airfoil(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, table: np.ndarray) -> None:
-    """Five features and a sound a row."""
+    """Replace the airfoil data by rows of five features and a label."""
     np.savetxt(folder / "airfoil_self_noise.dat", table, delimiter="\t")
     _put(patch, d2l, "airfoil", folder)
 
 
 def sentences(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, text: str) -> None:
-    """English and French, a pair a line."""
+    """Replace the sentences: each line has one in English and one in French."""
     texts(patch, d2l, folder, "fra-eng", {"fra-eng/fra.txt": text})
 
 
 def novel(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, text: str) -> None:
-    """In the place of *The Time Machine*."""
+    """Replace *The Time Machine*."""
     (folder / "timemachine.txt").write_text(text, encoding="utf-8")
     _put(patch, d2l, "time_machine", folder)
 
@@ -30,13 +30,13 @@ def novel(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, text: str) -> None:
 def films(
     patch: pytest.MonkeyPatch, d2l: Any, folder: Path, ratings: list[tuple[int, ...]]
 ) -> None:
-    """In the place of MovieLens: user, item, stars and time of each."""
+    """Replace MovieLens by ratings (user, item, stars, time)."""
     lines = ["\t".join(map(str, rating)) for rating in ratings]
     texts(patch, d2l, folder, "ml-100k", {"ml-100k/u.data": "\n".join(lines)})
 
 
 def _put(patch: pytest.MonkeyPatch, d2l: Any, name: str, folder: Path) -> None:
-    """The address stays, and so does the file's name; the check sum is that of the file there."""
+    """Set the check sum of a data set to that of the file in the folder; its address stays the same."""
     address, _ = d2l.DATA_HUB[name]
     file = folder / address.rpartition("/")[2]
     patch.setenv("D2L_DATA", str(folder))
@@ -44,7 +44,7 @@ def _put(patch: pytest.MonkeyPatch, d2l: Any, name: str, folder: Path) -> None:
 
 
 def bananas(patch: pytest.MonkeyPatch, d2l: Any, folder: Path, pictures: np.ndarray) -> None:
-    """Of these pictures (n, 256, 256, 3), each with the box (16 i, 32, 64, 128)."""
+    """Replace the bananas by pictures (n, 256, 256, 3); picture i has the box (16 i, 32, 64, 128)."""
     archives.write_bananas(folder, pictures, [(16 * i, 32, 64, 128) for i in range(len(pictures))])
     _put(patch, d2l, "banana-detection", folder)
 
@@ -56,7 +56,7 @@ def voc(
     pictures: list[np.ndarray],
     colors: list[np.ndarray],
 ) -> None:
-    """Each picture with the colours of its pixels' classes."""
+    """Replace VOC 2012 by pictures, each with the colours of its pixels' classes."""
     archives.write_voc(folder, pictures, colors)
     _put(patch, d2l, "voc2012", folder)
 
@@ -64,13 +64,13 @@ def voc(
 def texts(
     patch: pytest.MonkeyPatch, d2l: Any, folder: Path, name: str, files: dict[str, str]
 ) -> None:
-    """An archive of these texts in the place of the one of this name."""
+    """Replace the archive of this name by one with these files."""
     archives.pack(folder / d2l.DATA_HUB[name][0].rpartition("/")[2], files)
     _put(patch, d2l, name, folder)
 
 
 def language(patch: pytest.MonkeyPatch, d2l: Any, folder: Path) -> None:
-    """A little of each text that D2L's chapters on natural language read: words w0 to w9, PTB's to w199."""
+    """Replace the texts of D2L's chapters on natural language by words w0 to w9, in PTB to w199."""
 
     def line(*numbers: int, count: int = 10) -> str:
         return " ".join(f"w{number % count}" for number in numbers)
