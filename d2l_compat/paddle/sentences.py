@@ -13,7 +13,7 @@ from d2l_compat.common import Vocab
 from d2l_compat.paddle.devices import try_gpu
 from d2l_compat.paddle.linear import load_array
 from d2l_compat.paddle.seq2seq import prediction_mode
-from d2l_compat.paddle.training import batches
+from d2l_compat.paddle.training import make_loader
 
 __all__ = ["SNLIDataset", "load_data_imdb", "load_data_snli", "predict_sentiment", "predict_snli"]
 
@@ -47,7 +47,7 @@ def load_data_snli(batch_size: int, num_steps: int = 50) -> tuple[DataLoader, Da
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
     """
     train, test = sentences.load_snli(SNLIDataset, batch_size, num_steps)
-    return batches(train, batch_size, True), batches(test, batch_size, False), train.vocab
+    return make_loader(train, batch_size, True), make_loader(test, batch_size, False), train.vocab
 
 
 def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) -> str:
