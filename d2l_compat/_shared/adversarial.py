@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from d2l_compat._shared.checks import Arrays, callable_, fault
+from d2l_compat._shared.checks import Arrays, check_callable, fault
 
 
-def check(arrays: Arrays, net_D: Any, net_G: Any, loss: Any, **inputs: Any) -> int:
+def check_arguments(arrays: Arrays, net_D: Any, net_G: Any, loss: Any, **inputs: Any) -> int:
     """Two networks, a loss, and real examples or noise, equally many; gives their number."""
     for what, function in ("net_D", net_D), ("net_G", net_G), ("loss", loss):
-        callable_(what, function)
+        check_callable(what, function)
     for what, array in inputs.items():
         arrays.check_instance(what, array)
     counts = {what: tuple(arrays.shape(array)) for what, array in inputs.items()}
@@ -19,7 +19,7 @@ def check(arrays: Arrays, net_D: Any, net_G: Any, loss: Any, **inputs: Any) -> i
     return first[0]
 
 
-def check_judged(arrays: Arrays, Y: Any, batch_size: int) -> None:
+def check_discriminator_output(arrays: Arrays, Y: Any, batch_size: int) -> None:
     """What ``net_D`` says is a number for each example."""
     arrays.check_instance("net_D", Y)
     shape = tuple(arrays.shape(Y))

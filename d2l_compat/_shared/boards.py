@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from d2l_compat._shared import plot
-from d2l_compat._shared.checks import instance, integer
+from d2l_compat._shared.checks import check_instance, integer
 from d2l_compat._shared.measuring import as_float
 from d2l_compat._shared.oo_design import HyperParameters
 
@@ -45,8 +45,8 @@ class Animator:
 
     def add(self, x: Any, y: Any) -> None:
         """Add a point to each curve: numbers, or one for each curve; None leaves a curve out."""
-        ys = _several(y) or [y]
-        xs = _several(x) or [x] * len(ys)
+        ys = _as_list(y) or [y]
+        xs = _as_list(x) or [x] * len(ys)
         while len(self.X) < len(ys):
             self.X.append([])
             self.Y.append([])
@@ -58,7 +58,7 @@ class Animator:
         axes.cla()
         plot.draw_curves(axes, self.X, self.Y, self.fmts)
         plot.set_axes(axes, *self._settings)
-        _show(self.fig)
+        _display(self.fig)
 
 
 class Point(NamedTuple):
@@ -110,7 +110,7 @@ class ProgressBoard(HyperParameters):
         string, or x or y no number.
         """
         every_n = integer("every_n", every_n, 1)
-        instance("label", label, str, "a curve's name, a string")
+        check_instance("label", label, str, "a curve's name, a string")
         points = self.raw.setdefault(label, [])
         curve = self.data.setdefault(label, [])
         points.append(Point(as_float("x", x), as_float("y", y)))
@@ -135,15 +135,15 @@ class ProgressBoard(HyperParameters):
         labels = list(self.data)
         limits = (self.xlim, self.ylim, self.xscale, self.yscale)
         plot.set_axes(axes, self.xlabel, self.ylabel or "", *limits, labels)
-        _show(self.fig)
+        _display(self.fig)
 
 
-def _several(numbers: Any) -> list[Any]:
+def _as_list(numbers: Any) -> list[Any]:
     """Of a list or an array; nothing of a number, which may be a framework's."""
     return list(numbers) if hasattr(numbers, "__len__") and getattr(numbers, "ndim", 1) > 0 else []
 
 
-def _show(figure: Any) -> None:
+def _display(figure: Any) -> None:
     IPython = sys.modules.get("IPython")
     shell = IPython.get_ipython() if IPython else None
     if shell is not None and hasattr(shell, "kernel"):

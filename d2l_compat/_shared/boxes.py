@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared import plot
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import Arrays, fault, real, shown
+from d2l_compat._shared.checks import Arrays, fault, format_value, real
 
 Numbers = NDArray[Any]
 COLORS = "b", "g", "r", "m", "c"
@@ -21,36 +21,36 @@ COLORS = "b", "g", "r", "m", "c"
 # Checked
 
 
-def check(arrays: Arrays, what: str, boxes: Any) -> None:
+def check_boxes(arrays: Arrays, what: str, boxes: Any) -> None:
     """Floating point, and four numbers each."""
     arrays.check_rank(what, boxes, ("boxes", "4"))
     arrays.check_last_dimension(what, boxes, 4)
     arrays.check_floating(what, boxes)
 
 
-def check_both(arrays: Arrays, names: tuple[str, str], one: Any, other: Any) -> None:
+def check_box_arrays(arrays: Arrays, names: tuple[str, str], one: Any, other: Any) -> None:
     """Of one dtype."""
     for what, boxes in zip(names, (one, other), strict=True):
-        check(arrays, what, boxes)
+        check_boxes(arrays, what, boxes)
     arrays.check_floating(" and ".join(names), one, other)
 
 
-def check_pairs(arrays: Arrays, names: tuple[str, str], one: Any, other: Any) -> None:
+def check_box_pairs(arrays: Arrays, names: tuple[str, str], one: Any, other: Any) -> None:
     """One each."""
-    check_both(arrays, names, one, other)
+    check_box_arrays(arrays, names, one, other)
     if len(one) != len(other):
         got = f"{len(one)} and {len(other)} boxes"
         raise ValueError(fault(" and ".join(names), got, "as many of one as of the other"))
 
 
-def share(what: str, value: Any) -> float:
+def fraction(what: str, value: Any) -> float:
     need = "a number from 0 to 1"
     if not 0 <= real(what, value, need) <= 1:
         raise ValueError(fault(what, value, need))
     return float(value)
 
 
-def _floats(what: str, x: Any, shape: tuple[int | None, ...], axes: str) -> Numbers:
+def _to_floats(what: str, x: Any, shape: tuple[int | None, ...], axes: str) -> Numbers:
     """In NumPy, of this shape; None is any size."""
     numbers = to_numpy(what, x)
     fits = numbers.ndim == len(shape) and all(
@@ -64,8 +64,8 @@ def _floats(what: str, x: Any, shape: tuple[int | None, ...], axes: str) -> Numb
 def _anchors(anchors: Any) -> Numbers:
     """(anchors, 4), which may be a batch of one."""
     if len(getattr(anchors, "shape", ())) == 2:
-        return _floats("anchors", anchors, (None, 4), "anchors, 4")
-    return _floats("anchors", anchors, (1, None, 4), "1, anchors, 4")[0]
+        return _to_floats("anchors", anchors, (None, 4), "anchors, 4")
+    return _to_floats("anchors", anchors, (1, None, 4), "1, anchors, 4")[0]
 
 
 # Drawn
@@ -92,11 +92,11 @@ def show_bboxes(axes: Any, bboxes: Any, labels: Any = None, colors: Any = None) 
     Raises TypeError or ValueError where ``axes`` are no axes, or a box is not four numbers.
     """
     if not hasattr(axes, "add_patch"):
-        raise TypeError(fault("axes", shown(axes), "matplotlib's axes"))
+        raise TypeError(fault("axes", format_value(axes), "matplotlib's axes"))
     bboxes = to_numpy("bboxes", bboxes)
     if bboxes.ndim != 2:
         raise ValueError(fault("bboxes", f"shape {bboxes.shape}", "shape (boxes, 4)"))
-    labels, colors = _listed(labels, []), _listed(colors, COLORS) or COLORS
+    labels, colors = _as_list(labels, []), _as_list(colors, COLORS) or COLORS
     for number, bbox in enumerate(bboxes):
         color = colors[number % len(colors)]
         rectangle = bbox_to_rect(bbox, color)
@@ -108,7 +108,7 @@ def show_bboxes(axes: Any, bboxes: Any, labels: Any = None, colors: Any = None) 
             axes.text(*rectangle.get_xy(), labels[number], color=on_it, **style)
 
 
-def _listed(x: Any, default: Any) -> Any:
+def _as_list(x: Any, default: Any) -> Any:
     if x is None:
         return default
     return x if isinstance(x, (list, tuple)) else [x]
@@ -151,7 +151,7 @@ def offsets(xp: Any, anchors: Any, assigned: Any, eps: float = 1e-6) -> Any:
     return xp.stack(columns, -1)
 
 
-def moved_boxes(xp: Any, anchors: Any, offset_preds: Any) -> Any:
+def apply_offsets(xp: Any, anchors: Any, offset_preds: Any) -> Any:
     """The other way round."""
     anchors = corner_to_center(xp, anchors)
     center = offset_preds[:, :2] * anchors[:, 2:] / 10 + anchors[:, :2]
@@ -160,7 +160,7 @@ def moved_boxes(xp: Any, anchors: Any, offset_preds: Any) -> Any:
     return center_to_corner(xp, xp.stack(columns, -1))
 
 
-def prior(data: Any, sizes: Any, ratios: Any) -> Numbers:
+def anchor_boxes(data: Any, sizes: Any, ratios: Any) -> Numbers:
     """Anchors (1, height * width * (sizes + ratios - 1), 4) around each pixel, in shares of the picture.
 
     Of each pixel: all sizes with the first ratio, then the first size with the other ratios. The width is
@@ -183,19 +183,21 @@ def prior(data: Any, sizes: Any, ratios: Any) -> Numbers:
 def _positive(what: str, values: Any) -> Numbers:
     numbers = to_numpy(what, values).astype("float64")
     if numbers.ndim != 1 or not numbers.size or not (numbers > 0).all():
-        raise ValueError(fault(what, shown(values), "a list of numbers above 0, at least one"))
+        raise ValueError(
+            fault(what, format_value(values), "a list of numbers above 0, at least one")
+        )
     return numbers
 
 
-def assign(ground_truth: Any, anchors: Any, iou_threshold: Any = 0.5) -> NDArray[np.int64]:
+def assign_boxes(ground_truth: Any, anchors: Any, iou_threshold: Any = 0.5) -> NDArray[np.int64]:
     """For each anchor (anchors, 4) the number of its box among ``ground_truth`` (boxes, 4), or -1.
 
     That is the box that it overlaps most, if by ``iou_threshold`` at least. Before that, each box gets the anchor
     that overlaps it most of those that are left, boxes with the largest overlap first.
     """
-    iou_threshold = share("iou_threshold", iou_threshold)
-    truth = _floats("ground_truth", ground_truth, (None, 4), "boxes, 4")
-    anchors = _floats("anchors", anchors, (None, 4), "anchors, 4")
+    iou_threshold = fraction("iou_threshold", iou_threshold)
+    truth = _to_floats("ground_truth", ground_truth, (None, 4), "boxes, 4")
+    anchors = _to_floats("anchors", anchors, (None, 4), "anchors, 4")
     found = np.full(len(anchors), -1)
     if not truth.size or not anchors.size:
         return found
@@ -215,17 +217,17 @@ def _overlaps(boxes1: Numbers, boxes2: Numbers) -> Numbers:
         return np.nan_to_num(iou(np, boxes1, boxes2))
 
 
-def target(anchors: Any, labels: Any) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
+def anchor_targets(anchors: Any, labels: Any) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
     """What is to be learned of ``anchors`` (1, anchors, 4) and ``labels`` (batch, boxes, 5), class and box.
 
     Offsets (batch, anchors * 4); 1 where they count, else 0, of the same shape; and classes (batch, anchors), counted
     from 1: 0 is the background.
     """
     boxes = _anchors(anchors)
-    labels = _floats("labels", labels, (None, None, 5), "batch, boxes, 5")
+    labels = _to_floats("labels", labels, (None, None, 5), "batch, boxes, 5")
     found = []
     for label in labels:
-        of_anchor = assign(label[:, 1:], boxes)
+        of_anchor = assign_boxes(label[:, 1:], boxes)
         has_box = of_anchor >= 0
         mask = np.repeat(has_box[:, None], 4, axis=1).astype("float32")
         offset, classes = np.zeros_like(boxes), np.zeros(len(boxes), "int64")
@@ -239,12 +241,12 @@ def target(anchors: Any, labels: Any) -> tuple[Numbers, Numbers, NDArray[np.int6
     return offset.astype("float32"), mask, classes
 
 
-def suppress(boxes: Any, scores: Any, iou_threshold: Any) -> NDArray[np.int64]:
+def suppress_overlaps(boxes: Any, scores: Any, iou_threshold: Any) -> NDArray[np.int64]:
     """The numbers of the boxes (boxes, 4) that are kept, by their ``scores`` (boxes,) from the highest on: a box goes
     where it overlaps one that is kept by more than ``iou_threshold``."""
-    iou_threshold = share("iou_threshold", iou_threshold)
-    boxes = _floats("boxes", boxes, (None, 4), "boxes, 4")
-    scores = _floats("scores", scores, (len(boxes),), f"{len(boxes)},")
+    iou_threshold = fraction("iou_threshold", iou_threshold)
+    boxes = _to_floats("boxes", boxes, (None, 4), "boxes, 4")
+    scores = _to_floats("scores", scores, (len(boxes),), f"{len(boxes)},")
     left, kept = np.argsort(-scores, kind="stable"), []
     while left.size:
         first, left = left[0], left[1:]
@@ -253,7 +255,7 @@ def suppress(boxes: Any, scores: Any, iou_threshold: Any) -> NDArray[np.int64]:
     return np.array(kept, "int64")
 
 
-def detection(
+def detect(
     cls_probs: Any,
     offset_preds: Any,
     anchors: Any,
@@ -266,11 +268,11 @@ def detection(
     ``anchors`` (1, anchors, 4). The class is -1 for boxes that overlap a better one, and for those of a
     confidence below ``pos_threshold``, which is then that of the background.
     """
-    nms_threshold = share("nms_threshold", nms_threshold)
-    pos_threshold = share("pos_threshold", pos_threshold)
+    nms_threshold = fraction("nms_threshold", nms_threshold)
+    pos_threshold = fraction("pos_threshold", pos_threshold)
     boxes = _anchors(anchors)
     axes = "batch, classes + 1, anchors"
-    probs = _floats("cls_probs", cls_probs, (None, None, len(boxes)), axes)
+    probs = _to_floats("cls_probs", cls_probs, (None, None, len(boxes)), axes)
     if probs.shape[1] < 2:
         raise ValueError(fault("cls_probs", f"shape {probs.shape}", f"a class, ({axes})"))
     preds = to_numpy("offset_preds", offset_preds)
@@ -280,8 +282,8 @@ def detection(
     found = []
     for prob, pred in zip(probs[:, 1:], preds, strict=True):
         confidence, classes = prob.max(axis=0), prob.argmax(axis=0).astype(float)
-        moved = moved_boxes(np, boxes, pred.reshape(-1, 4))
-        kept = suppress(moved, confidence, nms_threshold)
+        moved = apply_offsets(np, boxes, pred.reshape(-1, 4))
+        kept = suppress_overlaps(moved, confidence, nms_threshold)
         others = np.setdiff1d(np.arange(len(boxes)), kept)
         classes[others] = -1
         is_low = confidence < pos_threshold

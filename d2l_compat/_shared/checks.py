@@ -21,17 +21,17 @@ def fault(what: str, got: object, need: object) -> str:
     return f"{what}: got {got}; need {need}"
 
 
-def instance(what: str, value: object, kind: type | tuple[type, ...], need: str) -> None:
+def check_instance(what: str, value: object, kind: type | tuple[type, ...], need: str) -> None:
     if not isinstance(value, kind):
         raise TypeError(fault(what, type(value).__name__, need))
 
 
-def callable_(what: str, value: object) -> None:
+def check_callable(what: str, value: object) -> None:
     if not callable(value):
-        raise TypeError(fault(what, shown(value), "a layer or a function"))
+        raise TypeError(fault(what, format_value(value), "a layer or a function"))
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A number or a string as it is written; of anything else its type."""
     is_short = value is None or isinstance(value, (Number, str))
     return repr(value) if is_short else type(value).__name__
@@ -43,11 +43,11 @@ def integer(
     """``value`` as an int from ``minimum`` to ``maximum``; TypeError or ValueError otherwise."""
     need = "an integer" if minimum is None else f"an integer of at least {minimum}"
     if isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")):
-        raise TypeError(fault(what, shown(value), need))
+        raise TypeError(fault(what, format_value(value), need))
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, AttributeError, AssertionError):  # as arrays differ
-        raise TypeError(fault(what, shown(value), need)) from None
+        raise TypeError(fault(what, format_value(value), need)) from None
     if minimum is not None and number < minimum:
         raise ValueError(fault(what, number, need))
     if maximum is not None and number > maximum:
@@ -60,7 +60,7 @@ def size(what: str, value: object) -> int:
     return integer(what, value, 1, GREATEST_SIZE)
 
 
-def size_if_told(what: str, value: int | None) -> int | None:
+def optional_size(what: str, value: int | None) -> int | None:
     """The same, or None: the first input tells it."""
     return None if value is None else size(what, value)
 
@@ -68,7 +68,7 @@ def size_if_told(what: str, value: int | None) -> int | None:
 def real(what: str, value: object, need: str) -> Any:
     """``value``, which is a number; ``need`` says which are right."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(fault(what, shown(value), need))
+        raise TypeError(fault(what, format_value(value), need))
     return value
 
 
@@ -84,18 +84,18 @@ def integers(what: str, values: object, minimum: int | None = None) -> int | lis
 def check_len(a: Any, n: int) -> None:
     """Raise ValueError unless ``a`` has exactly ``n`` elements, TypeError if it has no length."""
     n = integer("n", n, 0)
-    instance("a", a, Sized, "a list")
+    check_instance("a", a, Sized, "a list")
     if len(a) != n:
         raise ValueError(fault("a", f"{len(a)} elements", n))
 
 
-def dropout(value: float) -> None:
+def check_dropout(value: float) -> None:
     need = "a probability, from 0 to 1"
     if not 0 <= real("dropout", value, need) <= 1:
         raise ValueError(fault("dropout", value, need))
 
 
-def held(what: str, value: object, dtype: str) -> None:
+def check_representable(what: str, value: object, dtype: str) -> None:
     """``value`` is a number that does not become another one in an array of ``dtype``."""
     need = f"a number that {dtype} holds"
     if dtype == "bool" and isinstance(value, bool):
@@ -113,12 +113,12 @@ def held(what: str, value: object, dtype: str) -> None:
         raise ValueError(fault(what, number, need))
 
 
-def gpu(i: int) -> int:
+def gpu_index(i: int) -> int:
     """The number of a GPU; PyTorch counts them with 7 bits."""
     return integer("gpu", i, 0, 127)
 
 
-def heads(num_hiddens: int, num_heads: int) -> None:
+def check_heads(num_hiddens: int, num_heads: int) -> None:
     if num_hiddens % num_heads:
         raise ValueError(
             fault(
@@ -129,16 +129,16 @@ def heads(num_hiddens: int, num_heads: int) -> None:
         )
 
 
-def encoding_arguments(num_hiddens: int, dropout_rate: float, max_len: int) -> tuple[int, int]:
+def encoding_sizes(num_hiddens: int, dropout_rate: float, max_len: int) -> tuple[int, int]:
     """``num_hiddens`` and ``max_len`` as ints of at least 1."""
-    dropout(dropout_rate)
+    check_dropout(dropout_rate)
     return size("num_hiddens", num_hiddens), size("max_len", max_len)
 
 
 LAYOUTS = "interleaved", "halves"
 
 
-def rotary_arguments(
+def rotary_sizes(
     num_hiddens: int, max_len: int, base: float, layout: str, position_scale: float
 ) -> tuple[int, int]:
     """``num_hiddens`` and ``max_len`` as ints of at least 1."""
@@ -150,11 +150,11 @@ def rotary_arguments(
         if not least < real(what, value, need) <= np.finfo(float).max:
             raise ValueError(fault(what, value, need))
     if layout not in LAYOUTS:
-        raise ValueError(fault("layout", shown(layout), " or ".join(map(repr, LAYOUTS))))
+        raise ValueError(fault("layout", format_value(layout), " or ".join(map(repr, LAYOUTS))))
     return sizes
 
 
-def positions(offset: int, num_steps: int, max_len: int) -> None:
+def check_positions(offset: int, num_steps: int, max_len: int) -> None:
     """Positions ``offset`` to ``offset + num_steps`` are among the ``max_len`` there are."""
     integer("offset", offset, 0)
     if offset + num_steps > max_len:
@@ -191,11 +191,11 @@ class Arrays(ABC):
         """The dtype's name, as in NumPy: ``float32``."""
 
     @abstractmethod
-    def range(self, x: Any) -> tuple[float, float] | None:
+    def value_range(self, x: Any) -> tuple[float, float] | None:
         """The smallest and the largest number; None where there is none, or none to read yet."""
 
     @abstractmethod
-    def takes(self, projection: Any, inputs: Any) -> tuple[int | None, str | None]:
+    def expected_input(self, projection: Any, inputs: Any) -> tuple[int | None, str | None]:
         """The last dimension and the dtype that a linear layer needs of ``inputs``; None for any.
 
         Where dtypes must agree, a layer that normalizes tells its own here as well.
@@ -205,12 +205,12 @@ class Arrays(ABC):
         """The sizes, :class:`Unknown` for one that is not known while a graph is traced."""
         return x.shape
 
-    def counts(self, x: Any) -> Any:
+    def as_readable(self, x: Any) -> Any:
         """``x``, whose dtype and range are asked next, in the form in which it tells them."""
         return x
 
     def check_instance(self, what: str, x: Any, need: str = "a tensor") -> None:
-        instance(what, x, self.types, need)
+        check_instance(what, x, self.types, need)
 
     def check_rank(self, what: str, x: Any, axes: tuple[str, ...]) -> None:
         """``x`` is an array, and has one dimension for each name in ``axes``."""
@@ -266,7 +266,7 @@ class Arrays(ABC):
 
         ``size`` is what the layer was told, where the projection itself cannot say.
         """
-        needed, dtype = self.takes(projection, inputs)
+        needed, dtype = self.expected_input(projection, inputs)
         size = size or needed
         if size is not None:
             self.check_last_dimension(what, inputs, size)
@@ -292,7 +292,7 @@ class Arrays(ABC):
 
     def check_causal(self, causal: Any, queries: Any, keys: Any) -> None:
         """True or False; the last query sees the last key, so every query needs a key of its own."""
-        instance("causal", causal, bool, "True or False")
+        check_instance("causal", causal, bool, "True or False")
         num_queries, num_keys = self.shape(queries)[1], self.shape(keys)[1]
         are_known = not any(isinstance(size, Unknown) for size in (num_queries, num_keys))
         if causal and are_known and num_queries > num_keys:
@@ -330,7 +330,7 @@ class Arrays(ABC):
         self, valid_lens: Any, batch: int, num_queries: int, num_keys: Any, in_range: bool = True
     ) -> Any:
         self.check_instance("valid_lens", valid_lens, "an integer tensor")
-        lens = self.counts(valid_lens)
+        lens = self.as_readable(valid_lens)
         self.check_integer("valid_lens", lens)
         shape = tuple(self.shape(lens))
         if shape not in ((batch,), (batch, num_queries)):
@@ -345,7 +345,9 @@ class Arrays(ABC):
         why = f"of a vocabulary of {vocab_size}"
         self._check_whole(what, "token", X, ("batch", "steps"), vocab_size - 1, why)
 
-    def check_pair(self, tokens: Any, segments: Any, vocab_size: int, max_len: int) -> None:
+    def check_sentence_pair(
+        self, tokens: Any, segments: Any, vocab_size: int, max_len: int
+    ) -> None:
         """Numbers of tokens, no more than ``max_len``, and of each the number of its sentence, 0 or 1."""
         self.check_tokens(tokens, vocab_size, "tokens")
         self.check_positions(0, tokens, max_len)
@@ -376,18 +378,18 @@ class Arrays(ABC):
         D2L's pages have them in floating point as well.
         """
         self.check_rank(what, X, axes)
-        numbers = self.counts(X)
+        numbers = self.as_readable(X)
         dtype = self.dtype(numbers)
         if "float" not in dtype:
             self.check_integer(what, numbers)
-        elif self.range(numbers % 1) not in (None, (0, 0)):
+        elif self.value_range(numbers % 1) not in (None, (0, 0)):
             need = f"whole numbers, of {each}s"
             raise ValueError(fault(what, f"dtype {dtype} with fractions", need))
         self._check_range(what, each, numbers, largest, why)
 
     def _check_range(self, what: str, each: str, x: Any, largest: int, why: str) -> None:
         """Nothing is below 0 or above ``largest``, where values are known by now."""
-        known = self.range(x)
+        known = self.value_range(x)
         if known is not None and (known[0] < 0 or known[1] > largest):
             got = f"a {each} of {known[0] if known[0] < 0 else known[1]}"
             raise ValueError(fault(what, got, f"{each}s from 0 to {largest}, {why}"))
@@ -406,7 +408,7 @@ class Arrays(ABC):
         of_Y_hat, of_Y = tuple(self.shape(Y_hat)), tuple(self.shape(Y))
         _last("Y_hat", of_Y_hat, "class")
         self.check_floating("Y_hat", Y_hat)
-        labels = self.counts(Y)
+        labels = self.as_readable(Y)
         self.check_integer("Y", labels)
         is_known = not any(isinstance(size, Unknown) for size in of_Y_hat + of_Y)
         if is_known and math.prod(of_Y_hat[:-1]) != math.prod(of_Y):
@@ -427,7 +429,7 @@ class Arrays(ABC):
     def check_positions(self, offset: int, X: Any, max_len: int) -> None:
         """The positions of ``X`` from ``offset`` on are among the ``max_len`` there are."""
         num_steps = self.shape(X)[1]
-        positions(offset, 0 if isinstance(num_steps, Unknown) else num_steps, max_len)
+        check_positions(offset, 0 if isinstance(num_steps, Unknown) else num_steps, max_len)
 
     def check_residual(
         self, X: Any, Y: Any, sizes: Sequence[int] = (), norm: Any | None = None
@@ -444,21 +446,21 @@ class Arrays(ABC):
             raise ValueError(fault("X", f"shape {of_X}", need))
         for what, x in (("X", X), ("Y", Y)):
             self.check_floating(what, x)
-            self._check_weights(what, x, None if norm is None else self.takes(norm, x)[1])
+            self._check_weights(what, x, None if norm is None else self.expected_input(norm, x)[1])
 
-    def check_heads_apart(self, X: Any, num_heads: int) -> int:
+    def check_head_split(self, X: Any, num_heads: int) -> int:
         """Features that are to be shared out among ``num_heads``, given back as an int."""
         self.check_rank("X", X, ("batch", "steps", "num_hiddens"))
         self._check_numbers("X", X)
         num_heads = integer("num_heads", num_heads, 1)
-        heads(self.shape(X)[2], num_heads)
+        check_heads(self.shape(X)[2], num_heads)
         return num_heads
 
     def _check_numbers(self, what: str, x: Any) -> None:
         if self.dtype(x) == "bool":
             raise TypeError(fault(what, "dtype bool", "a dtype of numbers"))
 
-    def check_heads_together(self, X: Any, num_heads: int) -> int:
+    def check_head_merge(self, X: Any, num_heads: int) -> int:
         """A batch in which every example stands once for each of ``num_heads``."""
         self.check_rank("X", X, ("batch * heads", "steps", "num_hiddens / heads"))
         self._check_numbers("X", X)
@@ -476,7 +478,7 @@ class Arrays(ABC):
         """
         self.check_instance("X", X)
         self.check_instance("valid_len", valid_len, "an integer tensor")
-        lens = self.counts(valid_len)
+        lens = self.as_readable(valid_len)
         of_X, of_lens = self.shape(X), self.shape(lens)
         if len(of_X) < 2:
             need = "at least 2 dimensions (batch, steps)"
@@ -485,7 +487,7 @@ class Arrays(ABC):
         if tuple(of_lens) != (of_X[0],):
             need = f"shape ({of_X[0]},), a length per example"
             raise ValueError(fault("valid_len", f"shape {tuple(of_lens)}", need))
-        held("value", value, self.dtype(X))
+        check_representable("value", value, self.dtype(X))
         return lens
 
     def check_sequence(self, what: str, X: Any, size: int | None, dtype: str | None = None) -> None:
@@ -510,7 +512,7 @@ class Arrays(ABC):
     def check_shape(self, x: Any, shape: tuple[int, ...]) -> None:
         """``x`` has exactly this ``shape``."""
         self.check_instance("x", x)
-        instance("shape", shape, Iterable, "a tuple of sizes")
+        check_instance("shape", shape, Iterable, "a tuple of sizes")
         needed = tuple(integer("shape", size, 0) for size in shape)
         if tuple(x.shape) != needed:
             raise ValueError(fault("shape", tuple(x.shape), needed))

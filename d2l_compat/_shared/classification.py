@@ -7,9 +7,9 @@ from typing import Any
 from d2l_compat._shared import plot
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.boards import Animator
-from d2l_compat._shared.checks import callable_, fault, size
+from d2l_compat._shared.checks import check_callable, fault, size
 from d2l_compat._shared.data.images import get_fashion_mnist_labels
-from d2l_compat._shared.linear import batches, count_batches, no_examples
+from d2l_compat._shared.linear import batches, count_batches, no_examples_error
 from d2l_compat._shared.measuring import Accumulator, Timer
 
 LEGEND = "train loss", "train acc", "test acc"
@@ -45,7 +45,7 @@ def corr2d(X: Any, K: Any) -> Any:
     for what, matrix in ("X", X), ("K", K):
         need = "a matrix of numbers, (rows, columns)"
         if not any(kind in str(getattr(matrix, "dtype", "")) for kind in ("float", "int")):
-            raise TypeError(fault(what, _told(matrix), need))
+            raise TypeError(fault(what, _format_dtype(matrix), need))
         if len(matrix.shape) != 2:
             raise ValueError(fault(what, f"shape {tuple(matrix.shape)}", need))
     height, width = K.shape
@@ -65,7 +65,7 @@ def corr2d(X: Any, K: Any) -> Any:
     return sum(others, first)
 
 
-def _told(matrix: Any) -> str:
+def _format_dtype(matrix: Any) -> str:
     dtype = getattr(matrix, "dtype", None)
     return type(matrix).__name__ if dtype is None else f"dtype {dtype}"
 
@@ -75,11 +75,11 @@ def predict_ch3(net: Callable[[Any], Any], test_iter: Any, n: int = 6) -> None:
 
     Raises TypeError or ValueError where ``net`` cannot be called, or there is no batch (X, y).
     """
-    callable_("net", net)
+    check_callable("net", net)
     n = size("n", n)
     X, y = next(iter(batches(test_iter, "test_iter")), (None, None))
     if X is None:
-        raise no_examples("test_iter")
+        raise no_examples_error("test_iter")
     outputs = to_numpy("net", net(X))
     pictures = to_numpy("test_iter", X)[:n]
     if outputs.ndim != 2:
@@ -93,20 +93,20 @@ def predict_ch3(net: Callable[[Any], Any], test_iter: Any, n: int = 6) -> None:
     plot.show_images(pictures.reshape(-1, *sides), 1, len(pictures), titles=titles)
 
 
-def share_of_hits(net: Any, data_iter: Any) -> float:
+def mean_accuracy(net: Any, data_iter: Any) -> float:
     """The share of labels in all batches that ``net`` predicts right."""
-    callable_("net", net)
-    return share(lambda X, y: accuracy(net(X), y), data_iter)
+    check_callable("net", net)
+    return hit_rate(lambda X, y: accuracy(net(X), y), data_iter)
 
 
-def share(count_hits: Callable[[Any, Any], float], data_iter: Any) -> float:
+def hit_rate(count_hits: Callable[[Any, Any], float], data_iter: Any) -> float:
     """The same, where ``count_hits(X, y)`` tells of each batch how many are right."""
     hits, count = 0.0, 0
     for X, y in batches(data_iter):
         hits += count_hits(X, y)
         count += to_numpy("data_iter", y).size
     if not count:
-        raise no_examples("data_iter")
+        raise no_examples_error("data_iter")
     return hits / count
 
 
@@ -120,10 +120,10 @@ def yield_test_batches(test_iter: Any) -> Iterator[tuple[Any, Any]]:
         is_empty = False
         yield batch
     if is_empty:
-        raise no_examples("test_iter")
+        raise no_examples_error("test_iter")
 
 
-def epoch(
+def train_epoch(
     train_iter: Any, step: Step, watch: Callable[[int, float, float], None] | None = None
 ) -> tuple[float, float]:
     """Do ``step`` with each batch: the mean loss of an example, and the share of labels predicted right.
@@ -137,11 +137,11 @@ def epoch(
         if watch:
             watch(number, sums[0] / sums[2], sums[1] / sums[3])
     if not sums[3]:
-        raise no_examples("train_iter")
+        raise no_examples_error("train_iter")
     return sums[0] / sums[2], sums[1] / sums[3]
 
 
-def board(num_epochs: int, ylim: list[float] | None = None) -> Animator:
+def make_animator(num_epochs: int, ylim: list[float] | None = None) -> Animator:
     """For the loss, and the accuracy in training and in the test."""
     xlim = [1, num_epochs] if num_epochs > 1 else None
     return Animator("epoch", xlim=xlim, ylim=ylim, legend=LEGEND)
@@ -151,7 +151,7 @@ def train_ch3(
     num_epochs: int, train: Callable[[], tuple[float, float]], evaluate: Callable[[], float]
 ) -> None:
     """Epoch by epoch, ``train``, which gives loss and accuracy, and ``evaluate``; all are drawn."""
-    drawn = board(size("num_epochs", num_epochs), [0.3, 0.9])
+    drawn = make_animator(size("num_epochs", num_epochs), [0.3, 0.9])
     for number in range(1, num_epochs + 1):
         drawn.add(number, (*train(), evaluate()))
 
@@ -170,7 +170,7 @@ def train_ch6(
         size("num_epochs", num_epochs),
         count_batches("train_iter", train_iter),
     )
-    drawn, timer = board(num_epochs, ylim), Timer()
+    drawn, timer = make_animator(num_epochs, ylim), Timer()
     every = max(1, num_batches // 5)
     examples = 0
 
@@ -187,12 +187,12 @@ def train_ch6(
             if number % every == 0 or number == num_batches:
                 drawn.add(passed + number / num_batches, (loss, share, None))
 
-        loss, share = epoch(train_iter, timed, watch)
+        loss, share = train_epoch(train_iter, timed, watch)
         test_share = evaluate()
         drawn.add(passed + 1, (None, None, test_share))
-    tell(loss, share, test_share, examples / timer.sum(), device)
+    print_results(loss, share, test_share, examples / timer.sum(), device)
 
 
-def tell(loss: float, share: float, test_share: float, speed: float, device: Any) -> None:
+def print_results(loss: float, share: float, test_share: float, speed: float, device: Any) -> None:
     print(f"loss {loss:.3f}, train acc {share:.3f}, test acc {test_share:.3f}")
     print(f"{speed:.1f} examples/sec on {device}")

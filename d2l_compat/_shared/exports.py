@@ -19,24 +19,24 @@ HALF_PRIVATE = {"_WikiTextDataset": "bert", "_get_batch_loss_bert": "bert", "_re
 WITH_IMAGE = (".torch", ".paddle")
 
 
-def names(face: str, areas: Sequence[str] = ()) -> Iterator[str]:
+def list_names(face: str, areas: Sequence[str] = ()) -> Iterator[str]:
     """The names of ``common`` and of a face's rooms: those of its modules that have an ``__all__``."""
     for module, room in list(sys.modules.items()):
         is_room = module.startswith(f"{face}.") and module.removeprefix(f"{face}.") not in areas
         if is_room or module == COMMON:
             yield from getattr(room, "__all__", ())
     for area in areas:
-        yield from _of_area(face, area)
+        yield from _module_exports(face, area)
 
 
 @cache
-def _of_area(face: str, area: str) -> list[str]:
+def _module_exports(face: str, area: str) -> list[str]:
     """Its ``__all__``, read without loading it: that may take a while, or need a package more."""
     spec = find_spec(f"{face}.{area}")
-    return listed(spec.loader.get_source(spec.name))  # type: ignore[union-attr]
+    return parse_exports(spec.loader.get_source(spec.name))  # type: ignore[union-attr]
 
 
-def listed(source: str) -> list[str]:
+def parse_exports(source: str) -> list[str]:
     """The list that a module's source sets ``__all__`` to; an empty one where it sets none."""
     for line in ast.parse(source).body:
         if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "__all__":
@@ -44,7 +44,7 @@ def listed(source: str) -> list[str]:
     return []
 
 
-def attribute(face: str, name: str, areas: Sequence[str] = ()) -> Any:
+def load_attribute(face: str, name: str, areas: Sequence[str] = ()) -> Any:
     """Of a face, what it has not got by itself: ``plt``, ``Image`` and the names of areas, when they are first used.
 
     Raises AttributeError with the nearest names.
@@ -58,15 +58,15 @@ def attribute(face: str, name: str, areas: Sequence[str] = ()) -> Any:
 
         return Image
     if name == "__all__":
-        return list(names(face, areas))
+        return list(list_names(face, areas))
     if name.startswith("_") and HALF_PRIVATE.get(name) not in areas:  # Python itself asks for such
         raise AttributeError(f"module {face!r} has no attribute {name!r}")
     for area in areas:
-        if name in _of_area(face, area) or HALF_PRIVATE.get(name) == area:
+        if name in _module_exports(face, area) or HALF_PRIVATE.get(name) == area:
             room = import_module(f"{face}.{area}")
             found = getattr(room, name)
             setattr(sys.modules[face], name, found)  # from now on it has it
             return found
-    nearest = get_close_matches(name, names(face, areas), n=3, cutoff=0.5)
+    nearest = get_close_matches(name, list_names(face, areas), n=3, cutoff=0.5)
     hint = f"; the nearest names are {', '.join(nearest)}" if nearest else ""
     raise AttributeError(f"{name}: {face} has no such name (yet){hint}")

@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from d2l_compat._shared.checks import callable_, fault, instance, size
+from d2l_compat._shared.checks import check_callable, check_instance, fault, size
 from d2l_compat._shared.oo_design import HyperParameters
-from d2l_compat._shared.training import undefined
+from d2l_compat._shared.training import undefined_method_error
 
 Config = dict[str, Any]
 
@@ -16,7 +16,7 @@ class HPOSearcher(HyperParameters):
 
     def sample_configuration(self) -> Config:
         """The next configuration to be tried."""
-        raise undefined(self, "sample_configuration")
+        raise undefined_method_error(self, "sample_configuration")
 
     def update(self, config: Config, error: float, additional_info: Any = None) -> None:
         """Learn what came of ``config``. Here nothing is learned."""
@@ -33,13 +33,13 @@ class RandomSearcher(HPOSearcher):
         ``initial_config`` is the first configuration, if it is not to be drawn. Raises TypeError for others.
         """
         need = "a dict of distributions, which have rvs()"
-        instance("config_space", config_space, dict, need)
+        check_instance("config_space", config_space, dict, need)
         for name, domain in config_space.items():
             if not hasattr(domain, "rvs"):
                 got = f"{type(domain).__name__} for {name!r}"
                 raise TypeError(fault("config_space", got, need))
         if initial_config is not None:
-            instance("initial_config", initial_config, dict, "a dict, or None")
+            check_instance("initial_config", initial_config, dict, "a dict, or None")
         self.save_hyperparameters()
 
     def sample_configuration(self) -> Config:
@@ -55,11 +55,11 @@ class HPOScheduler(HyperParameters):
 
     def suggest(self) -> Config:
         """The configuration of the next trial."""
-        raise undefined(self, "suggest")
+        raise undefined_method_error(self, "suggest")
 
     def update(self, config: Config, error: float, info: Any = None) -> None:
         """Learn what came of ``config``."""
-        raise undefined(self, "update")
+        raise undefined_method_error(self, "update")
 
 
 class BasicScheduler(HPOScheduler):
@@ -97,7 +97,7 @@ class HPOTuner(HyperParameters):
         """``objective(**config)`` gives an error, a number or a tensor. Raises TypeError for what cannot be called."""
         if not hasattr(scheduler, "suggest"):
             raise TypeError(fault("scheduler", type(scheduler).__name__, "an HPOScheduler"))
-        callable_("objective", objective)
+        check_callable("objective", objective)
         self.save_hyperparameters()
         self.incumbent: Config | None = None
         self.incumbent_error: float | None = None

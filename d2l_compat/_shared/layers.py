@@ -33,14 +33,14 @@ class MultiHeadAttention(_Signed):
         dropout: float,
         bias: bool = False,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, *, num_hiddens: int, num_heads: int, **given: Any) -> None:
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
         TypeError for arguments of a wrong range or kind.
         """
-        checks.heads(num_hiddens, num_heads)
+        checks.check_heads(num_hiddens, num_heads)
         super().__init__()
         self.num_hiddens, self.num_heads = num_hiddens, num_heads
         self._make_layers(num_hiddens, **given)
@@ -53,7 +53,7 @@ class AdditiveAttention(_Signed):
     def __init__(
         self, key_size: int, query_size: int, num_hiddens: int, dropout: float
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **given: Any) -> None:
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
@@ -80,7 +80,7 @@ class RotaryEncoding(_Signed):
         Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         super().__init__()
-        sizes = checks.rotary_arguments(num_hiddens, max_len, base, layout, position_scale)
+        sizes = checks.rotary_sizes(num_hiddens, max_len, base, layout, position_scale)
         self.num_hiddens, self.max_len = sizes
         self.base, self.layout, self.position_scale = base, layout, position_scale
         self._make_layers()
@@ -91,7 +91,7 @@ class PositionWiseFFN(_Signed):
     def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...
     @overload
     def __init__(self, ffn_num_input: int, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **given: Any) -> None:
         """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
         super().__init__()
@@ -122,7 +122,7 @@ class TransformerEncoderBlock(_Signed):
         dropout: float,
         use_bias: bool = False,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **given: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()
@@ -160,7 +160,7 @@ class TransformerEncoder(_Signed):
         dropout: float,
         use_bias: bool = False,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, *, vocab_size: int, num_blks: int, **block: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()
@@ -196,12 +196,12 @@ class BERTEncoder(_Signed):
         query_size: int = 768,
         value_size: int = 768,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, *, vocab_size: int, max_len: int, **given: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()
         num_blks = given["num_blks" if "num_blks" in given else "num_layers"]
-        self._make_layers(vocab_size, max_len, num_blks, **signatures.of_bert(given))
+        self._make_layers(vocab_size, max_len, num_blks, **signatures.bert_block_arguments(given))
 
 
 class BERTModel(_Signed):
@@ -235,7 +235,7 @@ class BERTModel(_Signed):
         mlm_in_features: int = 768,
         nsp_in_features: int = 768,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **given: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()

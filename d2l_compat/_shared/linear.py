@@ -8,12 +8,12 @@ import numpy as np
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.checks import (
     Arrays,
-    callable_,
+    check_callable,
+    check_instance,
+    check_representable,
     fault,
-    held,
-    instance,
+    format_value,
     real,
-    shown,
     size,
 )
 
@@ -22,7 +22,7 @@ def check_rows(arrays: Arrays, data_arrays: Any, batch_size: Any, is_train: Any)
     """Several arrays of equally many rows, at least one, a size, and whether they are shuffled."""
     need = "a tuple or a list of tensors"
     if not isinstance(data_arrays, (tuple, list)) or not data_arrays:
-        raise TypeError(fault("data_arrays", shown(data_arrays), need))
+        raise TypeError(fault("data_arrays", format_value(data_arrays), need))
     for array in data_arrays:
         arrays.check_instance("data_arrays", array, need)
     shapes = [tuple(arrays.shape(array)) for array in data_arrays]
@@ -30,7 +30,7 @@ def check_rows(arrays: Arrays, data_arrays: Any, batch_size: Any, is_train: Any)
         got = f"shapes {', '.join(map(str, shapes))}"
         raise ValueError(fault("data_arrays", got, "equally many rows of each, at least one"))
     size("batch_size", batch_size)
-    instance("is_train", is_train, (bool, int), "True or False")
+    check_instance("is_train", is_train, (bool, int), "True or False")
 
 
 def check_product(arrays: Arrays, X: Any, w: Any, b: Any) -> Any:
@@ -59,7 +59,7 @@ def check_product(arrays: Arrays, X: Any, w: Any, b: Any) -> Any:
 
 
 def _number(arrays: Arrays, b: Any, x: Any) -> float:
-    held("b", b, arrays.dtype(x))
+    check_representable("b", b, arrays.dtype(x))
     return float(b)
 
 
@@ -102,12 +102,12 @@ def check_targets(arrays: Arrays, y_hat: Any, y: Any) -> None:
 def check_descent(params: Any, lr: Any, batch_size: Any) -> None:
     """Parameters, a learning rate, and the number of examples that the gradients are the sum of."""
     if not isinstance(params, Iterable) or isinstance(params, (str, bytes)):
-        raise TypeError(fault("params", shown(params), "a list of parameters"))
+        raise TypeError(fault("params", format_value(params), "a list of parameters"))
     real("lr", lr, "a number")
     size("batch_size", batch_size)
 
 
-def with_gradients(params: Iterable[Any], gradients: Iterable[Any]) -> list[tuple[Any, Any]]:
+def pair_with_gradients(params: Iterable[Any], gradients: Iterable[Any]) -> list[tuple[Any, Any]]:
     """Each parameter with its gradient, which must be there."""
     pairs = [*zip(params, gradients, strict=True)]
     if any(gradient is None for _, gradient in pairs):
@@ -123,8 +123,8 @@ def mean_loss(
 
     ``as_outputs(y, outputs)`` gives labels the shape of outputs, where losses want it.
     """
-    callable_("net", net)
-    callable_("loss", loss)
+    check_callable("net", net)
+    check_callable("loss", loss)
     total, count = 0.0, 0
     for X, y in batches(data_iter):
         outputs = net(X)
@@ -132,7 +132,7 @@ def mean_loss(
         total += float(losses.sum())
         count += losses.size
     if not count:
-        raise no_examples("data_iter")
+        raise no_examples_error("data_iter")
     return total / count
 
 
@@ -140,10 +140,10 @@ def batches(data_iter: Any, what: str = "data_iter") -> Iterable[tuple[Any, Any]
     """Each batch of ``data_iter``, which is inputs and labels; ``what`` is its name in messages."""
     need = "batches (inputs, labels)"
     if not isinstance(data_iter, Iterable) or isinstance(data_iter, (str, bytes, dict)):
-        raise TypeError(fault(what, shown(data_iter), need))
+        raise TypeError(fault(what, format_value(data_iter), need))
     for batch in data_iter:
         if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-            raise TypeError(fault(what, f"a batch that is {shown(batch)}", need))
+            raise TypeError(fault(what, f"a batch that is {format_value(batch)}", need))
         yield batch[0], batch[1]
 
 
@@ -152,10 +152,10 @@ def count_batches(what: str, data_iter: Any) -> int:
     is_scalar = getattr(data_iter, "ndim", 1) == 0  # of which frameworks say that it has a length
     count = len(data_iter) if isinstance(data_iter, Sized) and not is_scalar else 0
     if not count:
-        raise TypeError(fault(what, shown(data_iter), "batches, at least one"))
+        raise TypeError(fault(what, format_value(data_iter), "batches, at least one"))
     return count
 
 
-def no_examples(what: str) -> ValueError:
+def no_examples_error(what: str) -> ValueError:
     """For who has gone through all batches, and there was none."""
     return ValueError(fault(what, "no examples", "at least one batch"))

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault, instance, size
+from d2l_compat._shared.checks import check_instance, fault, size
 
 
 def as_float(what: str, x: Any) -> float:
@@ -51,7 +51,7 @@ class Benchmark:
 
     def __init__(self, description: str = "Done") -> None:
         """``description`` begins the line that is printed. Raises TypeError where it is no string."""
-        instance("description", description, str, "a string")
+        check_instance("description", description, str, "a string")
         self.description = description
 
     def __enter__(self) -> Self:

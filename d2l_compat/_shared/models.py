@@ -3,7 +3,7 @@
 from typing import Any
 
 from d2l_compat._shared import training
-from d2l_compat._shared.checks import Arrays, fault, instance, integer, integers, real, size
+from d2l_compat._shared.checks import Arrays, check_instance, fault, integer, integers, real, size
 from d2l_compat._shared.linear import check_data_arguments
 
 
@@ -33,7 +33,7 @@ def check_regression_data(
     return check_data_arguments(arrays, w, b, num_train + num_val)
 
 
-def bottleneck(
+def bottleneck_sizes(
     num_channels: Any, groups: Any, bot_mul: Any, use_1x1conv: Any = False, strides: Any = 1
 ) -> tuple[int, int]:
     """Of a ResNeXt block: the channels in its middle, and the groups that they are convolved in.
@@ -43,7 +43,7 @@ def bottleneck(
     size("num_channels", num_channels)
     size("groups", groups)
     integers("strides", strides, 1)
-    instance("use_1x1conv", use_1x1conv, (bool, int), "True or False")
+    check_instance("use_1x1conv", use_1x1conv, (bool, int), "True or False")
     channels = round(num_channels * real("bot_mul", bot_mul, "a number"))
     number = channels // groups
     if number < 1 or channels % number:

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from d2l_compat._shared import plot
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.boards import Animator
-from d2l_compat._shared.checks import callable_, fault, instance, shown, size
+from d2l_compat._shared.checks import check_callable, check_instance, fault, format_value, size
 from d2l_compat._shared.linear import batches, count_batches
 from d2l_compat._shared.measuring import Timer, as_float
 
-EVERY = 200  # examples, after which the loss is measured
+EXAMPLES_PER_POINT = 200  # examples, after which the loss is measured
 
 
 def train_2d(
@@ -27,10 +27,10 @@ def train_2d(
     is an ``f_grad``, the function's gradient, that comes after them. Raises TypeError or ValueError where
     ``steps`` is not an integer of at least 1, or one of the others cannot be called.
     """
-    callable_("trainer", trainer)
+    check_callable("trainer", trainer)
     steps = size("steps", steps)
     if f_grad is not None:
-        callable_("f_grad", f_grad)
+        check_callable("f_grad", f_grad)
     more = () if f_grad is None else (f_grad,)
     now: Any = (-5, -2, 0, 0)
     points = [now[:2]]
@@ -38,7 +38,7 @@ def train_2d(
         now = trainer(*now, *more)
         if not isinstance(now, (tuple, list)) or len(now) != 4:
             raise TypeError(
-                fault("trainer", f"{shown(now)} from it", "four numbers: x1, x2, s1, s2")
+                fault("trainer", f"{format_value(now)} from it", "four numbers: x1, x2, s1, s2")
             )
         points.append(tuple(now[:2]))
     x1, x2 = (as_float("trainer", x) for x in points[-1])
@@ -48,7 +48,7 @@ def train_2d(
 
 def show_trace(f: Any, results: Any, tensor: Callable[[NDArray[np.float32]], Any]) -> None:
     """Points on their way over the contours of ``f``, which is given the face's arrays."""
-    callable_("f", f)
+    check_callable("f", f)
     points = _points(results)
     x1, x2 = np.meshgrid(np.arange(-5.5, 1.0, 0.1), np.arange(-3.0, 1.0, 0.1), indexing="ij")
     heights = to_numpy("f", f(*(tensor(x.astype(np.float32)) for x in (x1, x2))))
@@ -68,7 +68,7 @@ def _points(results: Any) -> NDArray[np.float64]:
     try:
         points = [[*point] for point in results]
     except (TypeError, AssertionError):  # Paddle's, of a single number
-        raise TypeError(fault("results", shown(results), need)) from None
+        raise TypeError(fault("results", format_value(results), need)) from None
     sizes = {len(point) for point in points}
     if sizes != {2}:
         got = f"points of {', '.join(map(str, sorted(sizes)))} numbers" if sizes else "none"
@@ -77,9 +77,9 @@ def _points(results: Any) -> NDArray[np.float64]:
 
 
 def check_hyperparams(hyperparams: Any) -> None:
-    instance("hyperparams", hyperparams, dict, "a dictionary")
+    check_instance("hyperparams", hyperparams, dict, "a dictionary")
     for name in hyperparams:
-        instance("hyperparams", name, str, "names as its keys")
+        check_instance("hyperparams", name, str, "names as its keys")
 
 
 def train(
@@ -104,7 +104,7 @@ def train(
         for batch, (X, y) in enumerate(batches(data_iter), 1):
             step(X, y)
             examples += len(X)
-            if examples % EVERY == 0:
+            if examples % EXAMPLES_PER_POINT == 0:
                 measure(epoch + batch / num_batches)
     if not timer.times:  # there was no such moment
         measure(num_epochs)

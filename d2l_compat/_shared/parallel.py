@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from d2l_compat._shared import classification
-from d2l_compat._shared.checks import Arrays, fault, shown
+from d2l_compat._shared.checks import Arrays, fault, format_value
 from d2l_compat._shared.classification import Step
 
 
@@ -12,7 +12,7 @@ def check_devices(devices: Any) -> list[Any]:
     """As a list: at least one."""
     need = "a list of devices, at least one"
     if not isinstance(devices, Sequence) or isinstance(devices, (str, bytes)):
-        raise TypeError(fault("devices", shown(devices), need))
+        raise TypeError(fault("devices", format_value(devices), need))
     if not devices:
         raise ValueError(fault("devices", "none", need))
     return list(devices)

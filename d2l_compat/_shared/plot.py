@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault, instance, size
+from d2l_compat._shared.checks import check_instance, fault, size
 from d2l_compat._shared.description import describe
 from d2l_compat._shared.fonts import write_chinese
-from d2l_compat._shared.svg import BAR, CELLS, sharp, told
+from d2l_compat._shared.svg import BAR, CELLS, add_alt_text, vectorize_images
 
 # Told apart by colour-blind readers too; a line style goes with each, for print in grey.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00")
@@ -264,11 +264,11 @@ def show_list_len_pair_hist(
 
 def _lengths(what: str, lists: Any) -> list[int]:
     need = "a list of lists, at least one"
-    instance(what, lists, (list, tuple), need)
+    check_instance(what, lists, (list, tuple), need)
     if not lists:
         raise ValueError(fault(what, "none", need))
     for each in lists:
-        instance(what, each, Sized, need)
+        check_instance(what, each, Sized, need)
     return [len(each) for each in lists]
 
 
@@ -307,7 +307,7 @@ def as_svg(figure: Any) -> str:
     # A fixed salt and no date: the same figure is the same bytes each time.
     with matplotlib.rc_context({"svg.hashsalt": "d2l_compat", "svg.fonttype": "path"}):
         figure.savefig(svg, format="svg", bbox_inches="tight", metadata=nothing)
-    return told(sharp(svg.getvalue().decode(), figure), describe(figure))
+    return add_alt_text(vectorize_images(svg.getvalue().decode(), figure), describe(figure))
 
 
 def as_png(figure: Any) -> tuple[bytes, dict[str, Any]]:

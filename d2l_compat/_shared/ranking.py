@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.boards import Animator
-from d2l_compat._shared.checks import Arrays, fault, instance, integer, shown, size
-from d2l_compat._shared.linear import no_examples
+from d2l_compat._shared.checks import Arrays, check_instance, fault, format_value, integer, size
+from d2l_compat._shared.linear import no_examples_error
 from d2l_compat._shared.measuring import Timer
 
 FIRST = 50  # so many items are recommended
@@ -24,8 +24,8 @@ def hit_and_auc(rankedlist: Any, test_matrix: Any, k: int) -> tuple[int, float]:
     Raises TypeError or ValueError where these are no lists of items, or ``k`` is negative.
     """
     for what, items in ("rankedlist", rankedlist), ("test_matrix", test_matrix):
-        instance(what, items, Iterable, "a list of items")
-    instance("rankedlist", rankedlist, Sized, "a list of items")
+        check_instance(what, items, Iterable, "a list of items")
+    check_instance("rankedlist", rankedlist, Sized, "a list of items")
     k, wanted = integer("k", k, 0), set(test_matrix)
     ranks = [rank for rank, item in enumerate(rankedlist) if item in wanted]
     if not ranks:
@@ -43,7 +43,7 @@ def evaluate(
     """
     num_users, num_items = size("num_users", num_users), size("num_items", num_items)
     for what, items in ("test_input", test_input), ("candidates", candidates):
-        instance(what, items, Mapping, "a dict: of each user, counted from 0, the items")
+        check_instance(what, items, Mapping, "a dict: of each user, counted from 0, the items")
     found = []
     for user in range(num_users):
         if user not in test_input:
@@ -120,7 +120,7 @@ def _epoch(train_iter: Any, step: Step, timer: Timer, at_least: int) -> tuple[fl
     """The mean of all losses, and how many examples there were: batches of so many arrays."""
     need = f"batches of at least {at_least} arrays"
     if not isinstance(train_iter, Iterable) or isinstance(train_iter, (str, bytes, dict)):
-        raise TypeError(fault("train_iter", shown(train_iter), need))
+        raise TypeError(fault("train_iter", format_value(train_iter), need))
     total, losses, examples = 0.0, 0, 0
     for batch in train_iter:
         timer.start()
@@ -131,7 +131,7 @@ def _epoch(train_iter: Any, step: Step, timer: Timer, at_least: int) -> tuple[fl
         total, losses, examples = total + float(loss), losses + count, examples + len(values[0])
         timer.stop()
     if not losses:
-        raise no_examples("train_iter")
+        raise no_examples_error("train_iter")
     return total / losses, examples
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from d2l_compat._shared.boards import Animator
-from d2l_compat._shared.checks import callable_, fault, instance, integer, real, size
-from d2l_compat._shared.linear import batches, no_examples
+from d2l_compat._shared.checks import check_callable, check_instance, fault, integer, real, size
+from d2l_compat._shared.linear import batches, no_examples_error
 from d2l_compat._shared.measuring import Accumulator, Timer
 from d2l_compat._shared.training import ClassifierSteps
 
@@ -32,7 +32,7 @@ class LanguageModelSteps(ClassifierSteps):
         self.plot("ppl", self.exp(loss), train=False)
 
 
-def one_state(state: Any) -> Any:
+def unpack_state(state: Any) -> Any:
     """A state (batch, hiddens), which may come as the one element of a tuple, a list or a tensor."""
     if isinstance(state, (tuple, list)) or len(getattr(state, "shape", ())) > 2:
         if len(state) != 1:
@@ -45,7 +45,7 @@ def check_functions(get_params: Any, init_state: Any, forward_fn: Any) -> None:
     """What a model of functions is made of: each can be called."""
     given = {"get_params": get_params, "init_state": init_state, "forward_fn": forward_fn}
     for what, function in given.items():
-        callable_(what, function)
+        check_callable(what, function)
 
 
 def predict(prefix: str, num_preds: int, vocab: Any, step: Step, state: Any = None) -> str:
@@ -53,7 +53,7 @@ def predict(prefix: str, num_preds: int, vocab: Any, step: Step, state: Any = No
 
     Raises TypeError or ValueError where ``prefix`` is no string or empty, or ``num_preds`` below 0.
     """
-    instance("prefix", prefix, str, "a string of at least one character")
+    check_instance("prefix", prefix, str, "a string of at least one character")
     if not prefix:
         raise ValueError(fault("prefix", "''", "a string of at least one character"))
     num_preds = integer("num_preds", num_preds, 0)
@@ -69,7 +69,7 @@ def predict(prefix: str, num_preds: int, vocab: Any, step: Step, state: Any = No
     return "".join(vocab.to_tokens(tokens))
 
 
-def epoch(
+def train_epoch(
     train_iter: Any,
     step: Callable[[Any, Any, Any], tuple[Any, Any, int]],
     begin_state: Callable[[int], Any],
@@ -81,7 +81,7 @@ def epoch(
     A step gives the mean loss, the next state and the number of tokens. Where examples go on from batch to batch, so does
     the state, but no gradient through it; where they do not, each batch has a new one.
     """
-    instance("use_random_iter", use_random_iter, (bool, int), "True or False")
+    check_instance("use_random_iter", use_random_iter, (bool, int), "True or False")
     state, timer, sums = None, Timer(), Accumulator(2)
     for X, Y in batches(train_iter, "train_iter"):
         begins = state is None or use_random_iter
@@ -89,11 +89,11 @@ def epoch(
         loss, state, count = step(X, Y, state)
         sums.add(loss * count, count)
     if not sums[1]:
-        raise no_examples("train_iter")
+        raise no_examples_error("train_iter")
     return perplexity(sums[0] / sums[1]), sums[1] / timer.stop()
 
 
-def bound(theta: Any) -> float:
+def clipping_threshold(theta: Any) -> float:
     """``theta``, the greatest norm that gradients may have: a number above 0."""
     if not real("theta", theta, "a number above 0") > 0:
         raise ValueError(fault("theta", theta, "a number above 0"))
@@ -108,10 +108,10 @@ def perplexity(loss: float) -> float:
         return math.inf
 
 
-def each(function: Callable[[Any], Any], state: Any) -> Any:
+def map_state(function: Callable[[Any], Any], state: Any) -> Any:
     """A state, or tuples and lists of states, with ``function`` of each tensor in it."""
     if isinstance(state, (tuple, list)):
-        return type(state)(each(function, part) for part in state)
+        return type(state)(map_state(function, part) for part in state)
     return function(state)
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared import plot
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault, instance, integer, shown
-from d2l_compat._shared.require import load
+from d2l_compat._shared.checks import check_instance, fault, format_value, integer
+from d2l_compat._shared.require import import_package
 from d2l_compat.frameworks import Package
 
 Numbers = NDArray[Any]
@@ -36,7 +36,7 @@ def make_env(name: str = "", seed: int | None = 0) -> dict[str, Any]:
     """
     if not isinstance(name, str) or name != FROZEN_LAKE:
         need = f"{FROZEN_LAKE!r}, the one environment that is known"
-        raise ValueError(fault("name", shown(name), need))
+        raise ValueError(fault("name", format_value(name), need))
     return frozen_lake(seed)
 
 
@@ -57,7 +57,7 @@ def frozen_lake(seed: int | None) -> dict[str, Any]:
     there, TypeError or ValueError where the seed is no integer from 0 on.
     """
     seed = _checked(seed)
-    env = Environment(load(GYMNASIUM).make(FROZEN_LAKE, is_slippery=False), seed)
+    env = Environment(import_package(GYMNASIUM).make(FROZEN_LAKE, is_slippery=False), seed)
     return {
         "desc": env.desc,
         "num_states": env.nS,
@@ -169,7 +169,7 @@ def show_Q_function_progress(env_desc: Any, V_all: Any, pi_all: Any) -> None:
 
 def _letters(env_desc: Any) -> Numbers:
     need = "letters (rows, columns), as of env_info['desc']"
-    instance("env_desc", env_desc, (np.ndarray, list, tuple), need)
+    check_instance("env_desc", env_desc, (np.ndarray, list, tuple), need)
     try:
         letters = np.asarray(env_desc)
     except ValueError:

@@ -19,7 +19,7 @@ def require(name: str) -> None:
         _import(package)
 
 
-def load(package: Package) -> ModuleType:
+def import_package(package: Package) -> ModuleType:
     """A package that only some names need, when they do. Raises the same."""
     _check_installed(package)
     return _import(package)

@@ -9,19 +9,19 @@ from d2l_compat._shared.boards import Animator
 from d2l_compat._shared.data.text import Vocab, fit_length
 from d2l_compat._shared.data.translation import BOS, EOS, PAD
 from d2l_compat._shared.measuring import Accumulator, Timer
-from d2l_compat._shared.training import undefined
+from d2l_compat._shared.training import undefined_method_error
 
 VOCAB = "a vocabulary, as Vocab is"
 BATCHES = "batches of 4 tensors: sources, their lengths, targets, their lengths"
 
 
-def recurrent(dropout: float, **sizes: int) -> list[int]:
+def recurrent_sizes(dropout: float, **sizes: int) -> list[int]:
     """The sizes of a recurrent layer as ints of at least 1; ``dropout`` is from 0 to 1."""
-    checks.dropout(dropout)
+    checks.check_dropout(dropout)
     return [checks.size(what, size) for what, size in sizes.items()]
 
 
-def output(result: Any) -> Any:
+def discard_state(result: Any) -> Any:
     """Of a model that also gives its state, as those of 0.17 did, the output alone."""
     return result[0] if isinstance(result, tuple) else result
 
@@ -31,7 +31,7 @@ class Encoder:
 
     def forward(self, X: Any, *args: Any) -> Any:
         """What the decoder's ``init_state`` will be given; to be defined."""
-        raise undefined(self, "forward")
+        raise undefined_method_error(self, "forward")
 
 
 class Decoder:
@@ -39,11 +39,11 @@ class Decoder:
 
     def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
         """The first state, from the encoder's outputs; to be defined."""
-        raise undefined(self, "init_state")
+        raise undefined_method_error(self, "init_state")
 
     def forward(self, X: Any, state: Any) -> Any:
         """Logits for the tokens after ``X``, and the next state; to be defined."""
-        raise undefined(self, "forward")
+        raise undefined_method_error(self, "forward")
 
 
 class AttentionDecoder:
@@ -52,7 +52,7 @@ class AttentionDecoder:
     @property
     def attention_weights(self) -> Any:
         """The last call's weights; to be defined."""
-        raise undefined(self, "attention_weights")
+        raise undefined_method_error(self, "attention_weights")
 
 
 class EncoderDecoder:
@@ -80,7 +80,7 @@ class Progress:
     def __init__(self, num_epochs: int, net: Any, layer: type, tgt_vocab: Any, lr: float) -> None:
         """Raises ValueError or TypeError where ``net`` is no ``layer``, or the others do not fit."""
         self.num_epochs = checks.size("num_epochs", num_epochs)
-        checks.instance("net", net, layer, "a model, which is a layer")
+        checks.check_instance("net", net, layer, "a model, which is a layer")
         _check_has("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
         checks.real("lr", lr, "a number")
         self.animator = Animator(xlabel="epoch", ylabel="loss", xlim=[10, self.num_epochs])
@@ -93,7 +93,7 @@ class Progress:
         arrays: checks.Arrays,
     ) -> None:
         """Go through the batches, epoch after epoch: a ``step`` gives the loss and the tokens."""
-        checks.instance("data_iter", data_iter, Iterable, BATCHES)
+        checks.check_instance("data_iter", data_iter, Iterable, BATCHES)
         for epoch in range(1, self.num_epochs + 1):
             timer, sums = Timer(), Accumulator(2)
             for batch in data_iter:
@@ -110,12 +110,12 @@ class Progress:
 def _check_has(what: str, value: object, need: str, *names: str) -> None:
     """``value`` may be a reader's own, but has attributes of these ``names``."""
     if isinstance(value, type) or not all(hasattr(value, name) for name in names):
-        raise TypeError(checks.fault(what, checks.shown(value), need))
+        raise TypeError(checks.fault(what, checks.format_value(value), need))
 
 
 def _check_batch(batch: Any, arrays: checks.Arrays) -> None:
     if not isinstance(batch, (list, tuple)) or len(batch) != 4:
-        raise TypeError(checks.fault("data_iter", f"a batch {checks.shown(batch)}", BATCHES))
+        raise TypeError(checks.fault("data_iter", f"a batch {checks.format_value(batch)}", BATCHES))
     for tensor in batch:
         arrays.check_instance("data_iter", tensor, BATCHES)
 
@@ -125,13 +125,13 @@ def check_translation(
 ) -> None:
     """The arguments of ``predict_seq2seq``, but for the device."""
     checks.size("num_steps", num_steps)
-    checks.instance("src_sentence", sentence, str, "a sentence, a string")
+    checks.check_instance("src_sentence", sentence, str, "a sentence, a string")
     _check_has("src_vocab", src_vocab, VOCAB, "to_tokens")
     _check_has("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
     _check_has("net", net, "a model with an encoder and a decoder", "encoder", "decoder")
 
 
-def source(sentence: str, vocab: Vocab, num_steps: int) -> tuple[list[int], int]:
+def encode_source(sentence: str, vocab: Vocab, num_steps: int) -> tuple[list[int], int]:
     """A sentence as ``num_steps`` numbers, and how many of these are no padding."""
     tokens = [*vocab[sentence.lower().split(" ")], vocab[EOS]]
     return fit_length(tokens, num_steps, vocab[PAD]), min(len(tokens), num_steps)
@@ -157,20 +157,20 @@ def decode(
         tokens = likeliest(Y)
         if save_attention_weights:
             weights.append(decoder.attention_weights)
-        if end is not None and number(tokens) == end:
+        if end is not None and to_int(tokens) == end:
             break
         said.append(tokens)
     return said, weights
 
 
-def number(token: Any) -> int:
+def to_int(token: Any) -> int:
     """The one number that is in ``token``."""
     return int(to_numpy("token", token).item())
 
 
-def sentence(tokens: list[Any], vocab: Vocab) -> str:
+def join_tokens(tokens: list[Any], vocab: Vocab) -> str:
     """What :func:`decode` said of one sentence, in words."""
-    return " ".join(vocab.to_tokens([number(token) for token in tokens]))
+    return " ".join(vocab.to_tokens([to_int(token) for token in tokens]))
 
 
 __all__ = [
@@ -183,8 +183,8 @@ __all__ = [
     "Progress",
     "check_translation",
     "decode",
-    "output",
-    "recurrent",
-    "sentence",
-    "source",
+    "discard_state",
+    "encode_source",
+    "join_tokens",
+    "recurrent_sizes",
 ]

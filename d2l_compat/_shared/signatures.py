@@ -19,12 +19,12 @@ def _size(name: str, value: Any) -> int:
 
 
 def _dropout(name: str, value: Any) -> Any:
-    checks.dropout(value)
+    checks.check_dropout(value)
     return value
 
 
 def _flag(name: str, value: Any) -> bool:
-    checks.instance(name, value, bool, "True or False")
+    checks.check_instance(name, value, bool, "True or False")
     return value
 
 
@@ -33,7 +33,7 @@ def _strides(name: str, value: Any) -> int | tuple[int, ...]:
     return found if isinstance(found, int) else tuple(found)
 
 
-def _unchecked(name: str, value: Any) -> Any:
+def _accept(name: str, value: Any) -> Any:
     return value
 
 
@@ -49,7 +49,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "key_size": _size,
     "max_len": _size,
     "mlm_in_features": _size,
-    "norm_shape": _unchecked,
+    "norm_shape": _accept,
     "nsp_in_features": _size,
     "num_blks": _size,
     "num_channels": _size,
@@ -77,25 +77,25 @@ class Signatures:
             for form in kinds
         ]
         self.names = {name for form in self.forms for name in form.parameters}
-        self.of_framework = {
+        self.framework_names = {
             p.name for form in kinds for p in form if p.kind is Parameter.KEYWORD_ONLY
         }
         if unchecked := self.names - CHECKS.keys():
             need = "one for it in signatures.CHECKS"
             raise TypeError(checks.fault(min(unchecked), "no check", need))
 
-    def read(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def parse(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name, read by the first signature that they fit.
 
         Raises TypeError where none fits; ValueError or TypeError for a value of another range or
         kind.
         """
-        passed_on = {name: kwargs[name] for name in kwargs if name in self.of_framework}
+        passed_on = {name: kwargs[name] for name in kwargs if name in self.framework_names}
         named = {name: kwargs[name] for name in kwargs if name not in passed_on}
         try:
             bound = self._choose(args, named).bind(*args, **named)
         except TypeError as error:
-            need = " or ".join(map(_shown, self.forms))
+            need = " or ".join(map(_format_signature, self.forms))
             raise TypeError(f"{what}: {error}; need {need}") from None
         bound.apply_defaults()
         given = {name: CHECKS[name](name, value) for name, value in bound.arguments.items()}
@@ -109,11 +109,11 @@ class Signatures:
             if len(args) + len(named) <= len(form.parameters)
             and asked_for <= form.parameters.keys()
         ]
-        as_meant = [form for form in fitting if _is_meant(form, args, named)]
+        as_meant = [form for form in fitting if _is_plausible_match(form, args, named)]
         return (as_meant or fitting or self.forms[-1:])[0]
 
 
-def _is_meant(form: Signature, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+def _is_plausible_match(form: Signature, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
     """Nothing is missing; True and False stand where they are meant to, and nothing else does."""
     try:
         form.bind(*args, **named)
@@ -125,20 +125,20 @@ def _is_meant(form: Signature, args: tuple[Any, ...], named: dict[str, Any]) -> 
     )
 
 
-def declared(init: Callable[..., None]) -> list[Signature]:
+def declared_signatures(init: Callable[..., None]) -> list[Signature]:
     """The signatures of an ``__init__``, without ``self``."""
     found = [signature(form) for form in get_overloads(init) or [init]]
     return [form.replace(parameters=list(form.parameters.values())[1:]) for form in found]
 
 
-def overloaded(init: Callable[..., None]) -> Callable[..., None]:
+def parse_overloads(init: Callable[..., None]) -> Callable[..., None]:
     """Decorates an ``__init__`` that has overloads: it gets its arguments by name, and checked."""
-    signatures = Signatures(declared(init))
+    signatures = Signatures(declared_signatures(init))
     what = init.__qualname__.split(".")[-2]
 
     @wraps(init)
     def read_and_init(self: Any, *args: Any, **kwargs: Any) -> None:
-        init(self, **signatures.read(what, args, kwargs))
+        init(self, **signatures.parse(what, args, kwargs))
 
     del read_and_init.__wrapped__  # its signature has keyword-only arguments
     # What help() and Shift-Tab in Jupyter show: D2L 1.0's signature, which is declared first.
@@ -147,25 +147,25 @@ def overloaded(init: Callable[..., None]) -> Callable[..., None]:
     return read_and_init
 
 
-def checked(init: Init) -> Init:
+def parse_arguments(init: Init) -> Init:
     """The same, of an ``__init__`` with one signature."""
-    return wraps(init)(overloaded(init))  # type: ignore[return-value]
+    return wraps(init)(parse_overloads(init))  # type: ignore[return-value]
 
 
-def of_attention(block: dict[str, Any]) -> dict[str, Any]:
+def attention_arguments(block: dict[str, Any]) -> dict[str, Any]:
     """Of an encoder block's arguments those of its ``MultiHeadAttention``."""
     names = ("key_size", "query_size", "value_size", "num_hiddens", "num_heads", "dropout")
     bias = block["use_bias" if "use_bias" in block else "bias"]
     return {name: block[name] for name in names if name in block} | {"bias": bias}
 
 
-def of_ffn(block: dict[str, Any]) -> dict[str, Any]:
+def ffn_arguments(block: dict[str, Any]) -> dict[str, Any]:
     """Of an encoder block's arguments those of its ``PositionWiseFFN``."""
     given = {name: block[name] for name in ("ffn_num_input", "ffn_num_hiddens") if name in block}
     return given | {"ffn_num_outputs": block["num_hiddens"]}
 
 
-def of_bert(given: dict[str, Any]) -> dict[str, Any]:
+def bert_block_arguments(given: dict[str, Any]) -> dict[str, Any]:
     """Of a BERT encoder's arguments those of its blocks; sizes that are not told follow from ``num_hiddens``."""
     told = ("num_hiddens", "ffn_num_hiddens", "num_heads", "dropout")
     sizes = ("key_size", "query_size", "value_size", "norm_shape", "ffn_num_input")
@@ -173,7 +173,7 @@ def of_bert(given: dict[str, Any]) -> dict[str, Any]:
     return of_all | {name: given[name] for name in told} | {"use_bias": True}
 
 
-def _shown(form: Signature) -> str:
+def _format_signature(form: Signature) -> str:
     """As in Python, without types."""
     plain = [p.replace(annotation=Parameter.empty) for p in form.parameters.values()]
     return str(Signature(plain))

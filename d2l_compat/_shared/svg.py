@@ -23,7 +23,7 @@ CORNER = re.compile(r"[ML] ([-\d.]+) ([-\d.]+)")
 STOPS = 33  # of a gradient: more than a colour map is made from
 
 
-def sharp(svg: str, figure: Any) -> str:
+def vectorize_images(svg: str, figure: Any) -> str:
     """The same drawing, of shapes alone."""
     images = {image.get_gid(): image for axes in figure.axes for image in axes.get_images()}
 
@@ -40,7 +40,7 @@ def sharp(svg: str, figure: Any) -> str:
     return re.sub(r"\s*\n\s*", " ", STEPS.sub(bar, PICTURE.sub(cells, svg)))
 
 
-def told(svg: str, description: str) -> str:
+def add_alt_text(svg: str, description: str) -> str:
     """With a title and a description, for who cannot see it, where the drawing itself is in a page."""
     title = re.split("[,.，。]", description)[0]
     said = f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"

@@ -17,7 +17,7 @@ class Batches(Sized, Iterable[Any], Protocol):
     """What a data loader is: it has a length and gives batches, tuples of tensors."""
 
 
-def undefined(owner: object, method: str) -> NotImplementedError:
+def undefined_method_error(owner: object, method: str) -> NotImplementedError:
     """For a method that a reader's class must have: raise what this returns."""
     name = f"{type(owner).__name__}.{method}"
     return NotImplementedError(fault(name, "no definition", "one in your class"))
@@ -33,7 +33,7 @@ class Model(HyperParameters):
 
     def loss(self, y_hat: Any, y: Any) -> Any:
         """The loss of predictions ``y_hat``; to be defined."""
-        raise undefined(self, "loss")
+        raise undefined_method_error(self, "loss")
 
     def plot(self, key: str, value: Any, train: bool) -> None:
         """Draw a number, of training or of validation, at the place where training stands.
@@ -71,7 +71,7 @@ class Steps(Model):
     def forward(self, X: Any, *args: Any) -> Any:
         """What ``self.net`` makes of ``X``."""
         if not hasattr(self, "net"):
-            raise undefined(self, "forward")
+            raise undefined_method_error(self, "forward")
         return self.net(X, *args)
 
     def training_step(self, batch: Any) -> Any:
@@ -112,11 +112,11 @@ class DataModule(HyperParameters):
 
     def get_dataloader(self, train: bool) -> Any:
         """Batches of the training data, or of the validation data; to be defined."""
-        raise undefined(self, "get_dataloader")
+        raise undefined_method_error(self, "get_dataloader")
 
     def get_tensorloader(self, tensors: Any, train: bool, indices: slice = slice(0, None)) -> Any:
         """Batches of rows, as the face makes them."""
-        raise undefined(self, "get_tensorloader")
+        raise undefined_method_error(self, "get_tensorloader")
 
     def train_dataloader(self) -> Any:
         """Batches of the training data."""
@@ -204,7 +204,7 @@ class Trainer(HyperParameters):
 
     def _step(self, batch: Any) -> None:
         """A step of training: the loss of a batch, its gradients, and the optimizer."""
-        raise undefined(self, "_step")
+        raise undefined_method_error(self, "_step")
 
     def _validate(self, batch: Any) -> None:
         """The model's ``validation_step``."""

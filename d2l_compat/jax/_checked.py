@@ -8,7 +8,7 @@ from typing import Any, ClassVar, get_overloads
 
 import flax.linen as nn
 
-from d2l_compat._shared.signatures import Signatures, declared
+from d2l_compat._shared.signatures import Signatures, declared_signatures
 
 
 class CheckedModule(nn.Module):
@@ -30,7 +30,7 @@ class CheckedModule(nn.Module):
             if field.name not in self._signatures.names
         }
         given = {name: value for name, value in kwargs.items() if value is not None}
-        values = self._signatures.read(type(self).__name__, args, given)
+        values = self._signatures.parse(type(self).__name__, args, given)
         for name, value in {**values, **others}.items():
             setattr(self, name, value)
         self.__post_init__()
@@ -42,7 +42,7 @@ class CheckedModule(nn.Module):
             cls.__init__ = super(cls, cls).__init__  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
         if get_overloads(cls.__init__):
-            cls._signatures = Signatures(declared(cls.__init__))
+            cls._signatures = Signatures(declared_signatures(cls.__init__))
         elif not cls._signatures.names:
             cls._signatures = Signatures([_of_fields(cls)])
         cls.__init__ = _showing(cls._signatures.forms[0], cls.__init__)  # type: ignore[method-assign]

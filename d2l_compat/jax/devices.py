@@ -14,7 +14,7 @@ def cpu() -> jax.Device:
 
 def gpu(i: int = 0) -> jax.Device:
     """The ``i``-th GPU, from 0. Raises ValueError if it is not there: JAX knows no other."""
-    i, found = checks.gpu(i), _gpus()
+    i, found = checks.gpu_index(i), _gpus()
     if i >= len(found):
         need = f"one of the {len(found)} there are, counted from 0"
         raise ValueError(checks.fault("gpu", i, need))
@@ -28,7 +28,7 @@ def num_gpus() -> int:
 
 def try_gpu(i: int = 0) -> jax.Device:
     """The ``i``-th GPU if it is there, else the CPU. Raises ValueError if negative."""
-    return gpu(i) if checks.gpu(i) < num_gpus() else cpu()
+    return gpu(i) if checks.gpu_index(i) < num_gpus() else cpu()
 
 
 def try_all_gpus() -> list[jax.Device]:

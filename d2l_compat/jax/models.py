@@ -200,7 +200,7 @@ class ResNeXtBlock(nn.Module):
 
     def setup(self) -> None:
         sizes = self.num_channels, self.groups, self.bot_mul, self.use_1x1conv, self.strides
-        middle, number = shared.bottleneck(*sizes)
+        middle, number = shared.bottleneck_sizes(*sizes)
         strides = (self.strides,) * 2 if isinstance(self.strides, int) else self.strides
         self.conv1 = nn.Conv(middle, (1, 1))
         self.conv2 = nn.Conv(middle, (3, 3), strides, "SAME", feature_group_count=number)

@@ -62,7 +62,7 @@ def _multiply_adds(operation: Operation) -> int:
 
 def _program(layer: Callable[..., mx.array], inputs: tuple[mx.array, ...]) -> list[Operation]:
     """All that ``layer(*inputs)`` computes, in an order in which it can be."""
-    checks.callable_("layer", layer)
+    checks.check_callable("layer", layer)
     for x in inputs:
         arrays.check_instance("inputs", x)
     mx.eval(layer(*inputs))  # it may take its sizes from its first input, and draw its weights

@@ -17,7 +17,7 @@ def cpu() -> mx.Device:
 
 def gpu(i: int = 0) -> mx.Device:
     """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
-    return mx.Device(mx.gpu, checks.gpu(i))
+    return mx.Device(mx.gpu, checks.gpu_index(i))
 
 
 def num_gpus() -> int:

@@ -54,7 +54,7 @@ class AddNorm(nn.Module):
 
         Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1.
         """
-        checks.dropout(dropout)
+        checks.check_dropout(dropout)
         super().__init__()
         self.dropout = Dropout(dropout)
         sizes = checks.integers("norm_shape", norm_shape, 1)
@@ -80,9 +80,9 @@ class TransformerEncoderBlock(layers.TransformerEncoderBlock, nn.Module):
     """
 
     def _make_layers(self, norm_shape: int | list[int], **given: Any) -> None:
-        self.attention = MultiHeadAttention(**signatures.of_attention(given))
+        self.attention = MultiHeadAttention(**signatures.attention_arguments(given))
         self.addnorm1 = AddNorm(norm_shape, given["dropout"])
-        self.ffn = PositionWiseFFN(**signatures.of_ffn(given))
+        self.ffn = PositionWiseFFN(**signatures.ffn_arguments(given))
         self.addnorm2 = AddNorm(norm_shape, given["dropout"])
 
     def __call__(self, X: mx.array, valid_lens: mx.array | None = None) -> mx.array:

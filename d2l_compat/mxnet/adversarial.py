@@ -26,12 +26,12 @@ def update_D(
     batch, the mean of the two. Raises TypeError or ValueError where these are no functions, or there are not as many
     of ``Z`` as of ``X``.
     """
-    batch_size = shared.check(arrays, net_D, net_G, loss, X=X, Z=Z)
+    batch_size = shared.check_arguments(arrays, net_D, net_G, loss, X=X, Z=Z)
     with autograd.record():
         fakes = net_G(Z).detach()
         judged = net_D(X), net_D(fakes)
         for Y in judged:
-            shared.check_judged(arrays, Y, batch_size)
+            shared.check_discriminator_output(arrays, Y, batch_size)
         real, fake = judged
         losses = (loss(real, np.ones_like(real)) + loss(fake, np.zeros_like(fake))) / 2
     losses.backward()
@@ -46,10 +46,10 @@ def update_G(
 
     Raises TypeError or ValueError as :func:`update_D` does.
     """
-    batch_size = shared.check(arrays, net_D, net_G, loss, Z=Z)
+    batch_size = shared.check_arguments(arrays, net_D, net_G, loss, Z=Z)
     with autograd.record():
         Y = net_D(net_G(Z))
-        shared.check_judged(arrays, Y, batch_size)
+        shared.check_discriminator_output(arrays, Y, batch_size)
         losses = loss(Y, np.ones_like(Y))
     losses.backward()
     trainer_G.step(batch_size)

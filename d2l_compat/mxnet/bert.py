@@ -48,7 +48,7 @@ class BERTEncoder(nn.Block):
         dropout: float,
         max_len: int = 1000,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(
         self,
         *,
@@ -85,7 +85,7 @@ class BERTEncoder(nn.Block):
 
         Raises ValueError or TypeError for others, and more steps than ``max_len``.
         """
-        arrays.check_pair(tokens, segments, self.vocab_size, self.max_len)
+        arrays.check_sentence_pair(tokens, segments, self.vocab_size, self.max_len)
         X = self.token_embedding(tokens) + self.segment_embedding(segments)
         X = X + self.pos_embedding.data(ctx=X.ctx)[:, : X.shape[1]]
         for block in self.blks:
@@ -159,7 +159,7 @@ class BERTModel(nn.Block):
         dropout: float,
         max_len: int = 1000,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **given: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()

@@ -28,13 +28,13 @@ def box_corner_to_center(boxes: np.ndarray) -> np.ndarray:
 
     Raises TypeError or ValueError for another shape, or another dtype than floating point.
     """
-    shared.check(arrays, "boxes", boxes)
+    shared.check_boxes(arrays, "boxes", boxes)
     return shared.corner_to_center(np, boxes)
 
 
 def box_center_to_corner(boxes: np.ndarray) -> np.ndarray:
     """The other way round."""
-    shared.check(arrays, "boxes", boxes)
+    shared.check_boxes(arrays, "boxes", boxes)
     return shared.center_to_corner(np, boxes)
 
 
@@ -43,7 +43,7 @@ def box_iou(boxes1: np.ndarray, boxes2: np.ndarray) -> np.ndarray:
 
     Raises TypeError or ValueError for another shape, or another dtype than one of floating point.
     """
-    shared.check_both(arrays, ("boxes1", "boxes2"), boxes1, boxes2)
+    shared.check_box_arrays(arrays, ("boxes1", "boxes2"), boxes1, boxes2)
     return shared.iou(np, boxes1, boxes2)
 
 
@@ -53,14 +53,14 @@ def offset_boxes(anchors: np.ndarray, assigned_bb: np.ndarray, eps: float = 1e-6
 
     Raises TypeError or ValueError for other shapes, or another dtype than one of floating point.
     """
-    shared.check_pairs(arrays, ("anchors", "assigned_bb"), anchors, assigned_bb)
+    shared.check_box_pairs(arrays, ("anchors", "assigned_bb"), anchors, assigned_bb)
     return shared.offsets(np, anchors, assigned_bb, real("eps", eps, "a number"))
 
 
 def offset_inverse(anchors: np.ndarray, offset_preds: np.ndarray) -> np.ndarray:
     """From anchors and predicted offsets, each (boxes, 4), to boxes: what :func:`offset_boxes` came from."""
-    shared.check_pairs(arrays, ("anchors", "offset_preds"), anchors, offset_preds)
-    return shared.moved_boxes(np, anchors, offset_preds)
+    shared.check_box_pairs(arrays, ("anchors", "offset_preds"), anchors, offset_preds)
+    return shared.apply_offsets(np, anchors, offset_preds)
 
 
 def multibox_prior(data: np.ndarray, sizes: Any, ratios: Any) -> np.ndarray:
@@ -71,7 +71,7 @@ def multibox_prior(data: np.ndarray, sizes: Any, ratios: Any) -> np.ndarray:
     Raises TypeError or ValueError where there is no pixel, or a size or ratio is not above 0.
     """
     arrays.check_instance("data", data)
-    return _tensor(shared.prior(data, sizes, ratios), data.ctx)
+    return _tensor(shared.anchor_boxes(data, sizes, ratios), data.ctx)
 
 
 def assign_anchor_to_bbox(
@@ -82,7 +82,9 @@ def assign_anchor_to_bbox(
     That is the box that it overlaps most, if by ``iou_threshold`` at least; and each box gets an anchor in any
     case, the best that is left, boxes with the largest overlap first. Raises TypeError or ValueError for other shapes.
     """
-    return _tensor(shared.assign(ground_truth, anchors, iou_threshold).astype("int32"), device)
+    return _tensor(
+        shared.assign_boxes(ground_truth, anchors, iou_threshold).astype("int32"), device
+    )
 
 
 def multibox_target(
@@ -94,7 +96,7 @@ def multibox_target(
     (batch, anchors), int32, counted from 1: 0 is the background. Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("anchors", anchors)
-    offset, mask, classes = shared.target(anchors, labels)
+    offset, mask, classes = shared.anchor_targets(anchors, labels)
     place = anchors.ctx
     return (
         _tensor(offset, place),
@@ -110,7 +112,9 @@ def nms(boxes: np.ndarray, scores: np.ndarray, iou_threshold: float) -> np.ndarr
     Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("boxes", boxes)
-    return _tensor(shared.suppress(boxes, scores, iou_threshold).astype("int32"), boxes.ctx)
+    return _tensor(
+        shared.suppress_overlaps(boxes, scores, iou_threshold).astype("int32"), boxes.ctx
+    )
 
 
 def multibox_detection(
@@ -127,7 +131,7 @@ def multibox_detection(
     ``pos_threshold``: theirs is then that of the background. Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("cls_probs", cls_probs)
-    found = shared.detection(cls_probs, offset_preds, anchors, nms_threshold, pos_threshold)
+    found = shared.detect(cls_probs, offset_preds, anchors, nms_threshold, pos_threshold)
     return _tensor(found, cls_probs.ctx)
 
 

@@ -7,7 +7,7 @@ from mxnet import Context, autograd, gluon, init, np
 from mxnet.gluon import nn
 
 from d2l_compat._shared import classification as shared
-from d2l_compat._shared.checks import callable_, instance, real
+from d2l_compat._shared.checks import check_callable, check_instance, real
 from d2l_compat._shared.data import images
 from d2l_compat.common import accuracy, get_dataloader_workers
 from d2l_compat.mxnet.data import FashionMNIST
@@ -45,12 +45,12 @@ def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
 
     Raises TypeError or ValueError where it cannot be called, or there is no batch.
     """
-    return shared.share_of_hits(net, data_iter)
+    return shared.mean_accuracy(net, data_iter)
 
 
 def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any = None) -> float:
     """The same, on ``device``, by default the block's; X may be a list of arrays."""
-    callable_("net", net)
+    check_callable("net", net)
     if device is None and isinstance(net, gluon.Block):
         device = next((each.list_ctx()[0] for each in net.collect_params().values()), None)
 
@@ -59,7 +59,7 @@ def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any
             return X
         return [x.as_in_ctx(device) for x in X] if isinstance(X, list) else X.as_in_ctx(device)
 
-    return shared.share_of_hits(lambda X: net(there(X)), data_iter)
+    return shared.mean_accuracy(lambda X: net(there(X)), data_iter)
 
 
 def train_epoch_ch3(
@@ -76,7 +76,7 @@ def train_epoch_ch3(
     """
     step_of = updater.step if isinstance(updater, gluon.Trainer) else updater
     for what, function in ("net", net), ("loss", loss), ("updater", step_of):
-        callable_(what, function)
+        check_callable(what, function)
 
     def step(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
         with autograd.record():
@@ -86,7 +86,7 @@ def train_epoch_ch3(
         step_of(len(X))
         return losses.sum(), accuracy(y_hat, y)
 
-    return shared.epoch(train_iter, step)
+    return shared.train_epoch(train_iter, step)
 
 
 def train_ch3(
@@ -118,7 +118,7 @@ def train_ch6(
     That is by default the first GPU, or the CPU. Loss and accuracy are drawn, and printed in the end. Raises
     TypeError or ValueError where ``net`` is no layer, ``num_epochs`` below 1, or there is no batch (X, y).
     """
-    instance("net", net, gluon.Block, "a layer")
+    check_instance("net", net, gluon.Block, "a layer")
     device = try_gpu() if device is None else device
     lr = real("lr", lr, "a number")
     net.initialize(init.Xavier(), device, force_reinit=True)

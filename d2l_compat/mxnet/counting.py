@@ -90,6 +90,6 @@ def _name(handle: int) -> str:
 
 
 def _check(layer: Callable[..., np.ndarray], inputs: tuple[np.ndarray, ...]) -> None:
-    checks.callable_("layer", layer)
+    checks.check_callable("layer", layer)
     for x in inputs:
         arrays.check_instance("inputs", x)

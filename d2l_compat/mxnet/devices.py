@@ -14,7 +14,7 @@ def cpu() -> Context:
 
 def gpu(i: int = 0) -> Context:
     """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
-    i = checks.gpu(i)
+    i = checks.gpu_index(i)
     return npx.gpu(i)
 
 

@@ -167,7 +167,9 @@ class ResNeXtBlock(nn.Block):
         ``kwargs`` are any block's. Raises TypeError or ValueError for sizes below 1, and where groups do not divide the bottleneck.
         """
         super().__init__(**kwargs)
-        middle, number = shared.bottleneck(num_channels, groups, bot_mul, use_1x1conv, strides)
+        middle, number = shared.bottleneck_sizes(
+            num_channels, groups, bot_mul, use_1x1conv, strides
+        )
         self.conv1 = nn.Conv2D(middle, kernel_size=1)
         self.conv2 = nn.Conv2D(middle, 3, strides=strides, padding=1, groups=number)
         self.conv3 = nn.Conv2D(num_channels, kernel_size=1)

@@ -8,7 +8,7 @@ from mxnet.gluon import nn
 from mxnet.optimizer import Optimizer
 
 from d2l_compat._shared import optimization as shared
-from d2l_compat._shared.checks import callable_, fault, shown, size
+from d2l_compat._shared.checks import check_callable, fault, format_value, size
 from d2l_compat._shared.data.airfoil import airfoil
 from d2l_compat.mxnet.linear import evaluate_loss, linreg, load_array, squared_loss
 
@@ -46,7 +46,7 @@ def train_ch11(
     The loss is drawn after every 200 examples; gives the seconds that had passed until then, and the losses.
     Raises TypeError or ValueError where these are no function, no batches, or sizes below 1.
     """
-    callable_("trainer_fn", trainer_fn)
+    check_callable("trainer_fn", trainer_fn)
     w = np.random.normal(0, 0.01, (size("feature_dim", feature_dim), 1))
     b = np.zeros(1)
     for parameter in (w, b):
@@ -72,7 +72,7 @@ def train_concise_ch11(
     """The same with Gluon's layers and optimizer, ``gluon.Trainer(parameters, tr_name, hyperparams)``."""
     if not isinstance(tr_name, (str, Optimizer)):
         raise TypeError(
-            fault("tr_name", shown(tr_name), "a name of MXNet's optimizers, or one of them")
+            fault("tr_name", format_value(tr_name), "a name of MXNet's optimizers, or one of them")
         )
     shared.check_hyperparams(hyperparams)
     net, loss = nn.Dense(1), gluon.loss.L2Loss()

@@ -7,7 +7,7 @@ from typing import Any
 from mxnet import Context, autograd, gluon, np, npx
 
 from d2l_compat._shared import ranking as shared
-from d2l_compat._shared.checks import callable_, instance, size
+from d2l_compat._shared.checks import check_callable, check_instance, size
 from d2l_compat._shared.data import clicks, movielens
 from d2l_compat._shared.data.movielens import read_data_ml100k
 from d2l_compat._shared.parallel import check_devices
@@ -104,7 +104,7 @@ def train_recsys_rating(
     In the end both are printed. Raises TypeError or ValueError where these cannot be called, or there is no batch.
     """
     devices = _check(devices, net=net, loss=loss, evaluator=evaluator)
-    instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
+    check_instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
     given = (net, test_iter) if inter_mat is None else (net, test_iter, inter_mat)
 
     def step(values: list[np.ndarray]) -> tuple[float, int]:
@@ -205,7 +205,7 @@ def train_ranking(
     is no batch.
     """
     devices = _check(devices, net=net, loss=loss, evaluator=evaluator)
-    instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
+    check_instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
 
     def step(values: list[np.ndarray]) -> tuple[float, int]:
         parts = _shared_out(values, devices)
@@ -223,7 +223,7 @@ def train_ranking(
 
 def _check(devices: Any, **functions: Any) -> list[Context]:
     for what, function in functions.items():
-        callable_(what, function)
+        check_callable(what, function)
     return check_devices(try_all_gpus() if devices is None else devices)
 
 

@@ -44,7 +44,7 @@ class RNNScratch(Module):
         """(steps, batch, inputs) to as many outputs (batch, hiddens) as steps, and the last, the state."""
         num_inputs, num_hiddens = self.W_xh.shape
         arrays.check_sequence("inputs", inputs, num_inputs)
-        state = shared.one_state(state)
+        state = shared.unpack_state(state)
         if state is None:
             state = np.zeros((inputs.shape[1], num_hiddens), dtype=inputs.dtype, ctx=inputs.ctx)
         outputs = []
@@ -62,7 +62,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
     def __init__(self, rnn: nn.Block, vocab_size: int, lr: float = 0.01) -> None:
         """``rnn`` takes (steps, batch, vocab_size). Raises TypeError or ValueError for arguments of another kind."""
         super().__init__()
-        checks.instance("rnn", rnn, nn.Block, "a layer")
+        checks.check_instance("rnn", rnn, nn.Block, "a layer")
         vocab_size = checks.size("vocab_size", vocab_size)
         self.save_hyperparameters()
         self.init_params()
@@ -170,7 +170,7 @@ class RNNModel(nn.Block):
     def __init__(self, rnn_layer: nn.Block, vocab_size: int) -> None:
         """The layer takes (steps, batch, vocab_size). Raises TypeError or ValueError for arguments of another kind."""
         super().__init__()
-        checks.instance("rnn_layer", rnn_layer, nn.Block, "a recurrent layer of Gluon's")
+        checks.check_instance("rnn_layer", rnn_layer, nn.Block, "a recurrent layer of Gluon's")
         self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
         self.dense = nn.Dense(vocab_size)
 
@@ -194,7 +194,7 @@ def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Conte
 
     Raises TypeError or ValueError where these are of another kind, or ``prefix`` is empty.
     """
-    checks.callable_("net", net)
+    checks.check_callable("net", net)
 
     def step(token: int, state: Any) -> tuple[int, Any]:
         Y, state = net(np.array([[token]], dtype="int32", ctx=device), state)
@@ -210,7 +210,7 @@ def grad_clipping(net: Any, theta: float) -> None:
     They are those of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError where ``theta`` is
     no number above 0.
     """
-    theta = shared.bound(theta)
+    theta = shared.clipping_threshold(theta)
     of_block = isinstance(net, nn.Block)
     shorten(gradients_of(net) if of_block else [each.grad for each in net.params], theta)
 
@@ -230,7 +230,7 @@ def train_epoch_ch8(
     ValueError where these cannot be called, or there is no batch (X, Y).
     """
     for what, function in ("net", net), ("loss", loss), ("updater", updater):
-        checks.callable_(what, function)
+        checks.check_callable(what, function)
 
     def step(X: np.ndarray, Y: np.ndarray, state: Any) -> tuple[np.ndarray, Any, int]:
         X, y = X.as_in_ctx(device), Y.T.reshape(-1).as_in_ctx(device)
@@ -242,11 +242,11 @@ def train_epoch_ch8(
         updater(batch_size=1)
         return mean, state, y.size
 
-    return shared.epoch(
+    return shared.train_epoch(
         train_iter,
         step,
         lambda batch_size: net.begin_state(batch_size=batch_size, ctx=device),
-        lambda state: shared.each(np.ndarray.detach, state),
+        lambda state: shared.map_state(np.ndarray.detach, state),
         use_random_iter,
     )
 
@@ -266,7 +266,7 @@ def train_ch8(
     ``num_epochs`` is below 1, or there is no batch (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
-    checks.callable_("net", net)
+    checks.check_callable("net", net)
     updater: Any = lambda batch_size: sgd(net.params, lr, batch_size)
     if isinstance(net, nn.Block):
         net.initialize(init.Normal(0.01), device, force_reinit=True)

@@ -48,8 +48,8 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
     def __init__(self, encoder: nn.Block, decoder: nn.Block) -> None:
         """Raises TypeError if one of the two is not a layer."""
         super().__init__()
-        checks.instance("encoder", encoder, nn.Block, "a layer")
-        checks.instance("decoder", decoder, nn.Block, "a layer")
+        checks.check_instance("encoder", encoder, nn.Block, "a layer")
+        checks.check_instance("decoder", decoder, nn.Block, "a layer")
         self.encoder = encoder
         self.decoder = decoder
 
@@ -88,7 +88,7 @@ class GRU(Module):
         Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         super().__init__()
-        num_hiddens, num_layers = shared.recurrent(
+        num_hiddens, num_layers = shared.recurrent_sizes(
             dropout, num_hiddens=num_hiddens, num_layers=num_layers
         )
         self.save_hyperparameters()
@@ -167,7 +167,7 @@ class Seq2SeqEncoder(Encoder):
     ) -> None:
         """Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
-        sizes = shared.recurrent(dropout, vocab_size=vocab_size, embed_size=embed_size)
+        sizes = shared.recurrent_sizes(dropout, vocab_size=vocab_size, embed_size=embed_size)
         self.embedding = nn.Embedding(*sizes)
         self.rnn = GRU(num_hiddens, num_layers, dropout)
         self.initialize(init.Xavier())
@@ -179,7 +179,7 @@ class Seq2SeqEncoder(Encoder):
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         outputs, state = self.rnn(self.embedding(X.T))
-        return outputs, [state] if version.is_older() else state
+        return outputs, [state] if version.is_0_17() else state
 
 
 class Seq2Seq(EncoderDecoder):
@@ -242,7 +242,7 @@ def train_seq2seq(
         first = np.full_like(Y[:, :1], tgt_vocab[shared.BOS])
         teacher = np.concatenate((first, Y[:, :-1]), axis=1)
         with autograd.record():
-            Y_hat = shared.output(net(X, teacher, X_lens))
+            Y_hat = shared.discard_state(net(X, teacher, X_lens))
             # Each example's mean over all steps, of those within its length.
             loss = sequence_mask(cross_entropy(Y_hat, Y), Y_lens).mean(axis=1).sum()
         loss.backward()
@@ -268,7 +268,7 @@ def predict_seq2seq(
     The likeliest token is taken each time, until ``<eos>`` or ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
-    source, length = shared.source(src_sentence, src_vocab, num_steps)
+    source, length = shared.encode_source(src_sentence, src_vocab, num_steps)
 
     def numbers(values: Any) -> np.ndarray:
         return np.array(values, dtype="int32", ctx=device)
@@ -280,4 +280,4 @@ def predict_seq2seq(
         tokens, weights = shared.decode(
             net.decoder, state, first, _likeliest, num_steps, save_attention_weights, end
         )
-    return shared.sentence(tokens, tgt_vocab), weights
+    return shared.join_tokens(tokens, tgt_vocab), weights

@@ -43,7 +43,7 @@ class BERTEncoder(layers.BERTEncoder, nn.Layer):
         Raises ValueError or TypeError for others, and more steps than ``max_len``.
         """
         vocab_size, max_len = self.token_embedding.weight.shape[0], self.pos_embedding.shape[1]
-        arrays.check_pair(tokens, segments, vocab_size, max_len)
+        arrays.check_sentence_pair(tokens, segments, vocab_size, max_len)
         X = self.token_embedding(tokens.astype("int64")) + self.segment_embedding(
             segments.astype("int64")
         )
@@ -76,7 +76,7 @@ class MaskLM(nn.Layer):
         super().__init__()
         for what, value in ("vocab_size", vocab_size), ("num_hiddens", num_hiddens):
             checks.size(what, value)
-        first = linear(checks.size_if_told("num_inputs", num_inputs), num_hiddens)
+        first = linear(checks.optional_size("num_inputs", num_inputs), num_hiddens)
         norm, last = nn.LayerNorm(num_hiddens), nn.Linear(num_hiddens, vocab_size)
         self.mlp = nn.Sequential(first, nn.ReLU(), norm, last)
 
@@ -98,7 +98,7 @@ class NextSentencePred(nn.Layer):
     def __init__(self, num_inputs: int | None = None) -> None:
         """Raises TypeError or ValueError for a size below 1."""
         super().__init__()
-        self.output = linear(checks.size_if_told("num_inputs", num_inputs), 2)
+        self.output = linear(checks.optional_size("num_inputs", num_inputs), 2)
 
     def forward(self, X: Tensor) -> Tensor:
         """(batch, inputs) to logits (batch, 2). Raises TypeError or ValueError for others."""

@@ -29,13 +29,13 @@ def box_corner_to_center(boxes: Tensor) -> Tensor:
 
     Raises TypeError or ValueError for another shape, or another dtype than floating point.
     """
-    shared.check(arrays, "boxes", boxes)
+    shared.check_boxes(arrays, "boxes", boxes)
     return shared.corner_to_center(paddle, boxes)
 
 
 def box_center_to_corner(boxes: Tensor) -> Tensor:
     """The other way round."""
-    shared.check(arrays, "boxes", boxes)
+    shared.check_boxes(arrays, "boxes", boxes)
     return shared.center_to_corner(paddle, boxes)
 
 
@@ -44,7 +44,7 @@ def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
 
     Raises TypeError or ValueError for another shape, or another dtype than one of floating point.
     """
-    shared.check_both(arrays, ("boxes1", "boxes2"), boxes1, boxes2)
+    shared.check_box_arrays(arrays, ("boxes1", "boxes2"), boxes1, boxes2)
     return shared.iou(paddle, boxes1, boxes2)
 
 
@@ -54,14 +54,14 @@ def offset_boxes(anchors: Tensor, assigned_bb: Tensor, eps: float = 1e-6) -> Ten
 
     Raises TypeError or ValueError for other shapes, or another dtype than one of floating point.
     """
-    shared.check_pairs(arrays, ("anchors", "assigned_bb"), anchors, assigned_bb)
+    shared.check_box_pairs(arrays, ("anchors", "assigned_bb"), anchors, assigned_bb)
     return shared.offsets(paddle, anchors, assigned_bb, real("eps", eps, "a number"))
 
 
 def offset_inverse(anchors: Tensor, offset_preds: Tensor) -> Tensor:
     """From anchors and predicted offsets, each (boxes, 4), to boxes: what :func:`offset_boxes` came from."""
-    shared.check_pairs(arrays, ("anchors", "offset_preds"), anchors, offset_preds)
-    return shared.moved_boxes(paddle, anchors, offset_preds)
+    shared.check_box_pairs(arrays, ("anchors", "offset_preds"), anchors, offset_preds)
+    return shared.apply_offsets(paddle, anchors, offset_preds)
 
 
 def multibox_prior(data: Tensor, sizes: Any, ratios: Any) -> Tensor:
@@ -72,7 +72,7 @@ def multibox_prior(data: Tensor, sizes: Any, ratios: Any) -> Tensor:
     Raises TypeError or ValueError where there is no pixel, or a size or ratio is not above 0.
     """
     arrays.check_instance("data", data)
-    return _tensor(shared.prior(data, sizes, ratios), data.place)
+    return _tensor(shared.anchor_boxes(data, sizes, ratios), data.place)
 
 
 def assign_anchor_to_bbox(
@@ -83,7 +83,7 @@ def assign_anchor_to_bbox(
     That is the box that it overlaps most, if by ``iou_threshold`` at least; and each box gets an anchor in any
     case, the best that is left, boxes with the largest overlap first. Raises TypeError or ValueError for other shapes.
     """
-    return _tensor(shared.assign(ground_truth, anchors, iou_threshold), device)
+    return _tensor(shared.assign_boxes(ground_truth, anchors, iou_threshold), device)
 
 
 def multibox_target(anchors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -93,7 +93,7 @@ def multibox_target(anchors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Te
     (batch, anchors), int64, counted from 1: 0 is the background. Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("anchors", anchors)
-    offset, mask, classes = shared.target(anchors, labels)
+    offset, mask, classes = shared.anchor_targets(anchors, labels)
     place = anchors.place
     return _tensor(offset, place), _tensor(mask, place), _tensor(classes, place)
 
@@ -105,7 +105,7 @@ def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("boxes", boxes)
-    return _tensor(shared.suppress(boxes, scores, iou_threshold), boxes.place)
+    return _tensor(shared.suppress_overlaps(boxes, scores, iou_threshold), boxes.place)
 
 
 def multibox_detection(
@@ -122,7 +122,7 @@ def multibox_detection(
     ``pos_threshold``: theirs is then that of the background. Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("cls_probs", cls_probs)
-    found = shared.detection(cls_probs, offset_preds, anchors, nms_threshold, pos_threshold)
+    found = shared.detect(cls_probs, offset_preds, anchors, nms_threshold, pos_threshold)
     return _tensor(found, cls_probs.place)
 
 

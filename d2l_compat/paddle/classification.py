@@ -8,7 +8,7 @@ from paddle import Tensor, nn
 from paddle.io import DataLoader
 
 from d2l_compat._shared import classification as shared
-from d2l_compat._shared.checks import callable_, instance, real
+from d2l_compat._shared.checks import check_callable, check_instance, real
 from d2l_compat._shared.data import images
 from d2l_compat.common import accuracy
 from d2l_compat.paddle.data import FashionMNIST
@@ -48,14 +48,14 @@ def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
     if isinstance(net, nn.Layer):
         net.eval()
     with paddle.no_grad():
-        return shared.share_of_hits(net, data_iter)
+        return shared.mean_accuracy(net, data_iter)
 
 
 def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any = None) -> float:
     """The same, on ``device``, by default the layer's; X may be a list of tensors."""
     if device is None and isinstance(net, nn.Layer):
         device = next((parameter.place for parameter in net.parameters()), None)
-    callable_("net", net)
+    check_callable("net", net)
 
     def there(X: Any) -> Any:
         if device is None:
@@ -65,7 +65,7 @@ def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any
     if isinstance(net, nn.Layer):
         net.eval()
     with paddle.no_grad():
-        return shared.share_of_hits(lambda X: net(there(X)), data_iter)
+        return shared.mean_accuracy(lambda X: net(there(X)), data_iter)
 
 
 def train_epoch_ch3(
@@ -81,9 +81,9 @@ def train_epoch_ch3(
     cannot be called, or there is no batch (X, y).
     """
     for what, function in ("net", net), ("loss", loss):
-        callable_(what, function)
+        check_callable(what, function)
     if not isinstance(updater, paddle.optimizer.Optimizer):
-        callable_("updater", updater)
+        check_callable("updater", updater)
     if isinstance(net, nn.Layer):
         net.train()
 
@@ -99,7 +99,7 @@ def train_epoch_ch3(
             updater(len(X))
         return losses.sum(), accuracy(y_hat, y)
 
-    return shared.epoch(train_iter, step)
+    return shared.train_epoch(train_iter, step)
 
 
 def train_ch3(
@@ -131,7 +131,7 @@ def train_ch6(
     That is by default the first GPU, or the CPU. Loss and accuracy are drawn, and printed in the end. Raises
     TypeError or ValueError where ``net`` is no layer, ``num_epochs`` below 1, or there is no batch (X, y).
     """
-    instance("net", net, nn.Layer, "a layer")
+    check_instance("net", net, nn.Layer, "a layer")
     device = try_gpu() if device is None else device
 
     xavier = nn.initializer.XavierUniform()

@@ -14,7 +14,7 @@ def cpu() -> str:
 
 def gpu(i: int = 0) -> str:
     """The ``i``-th GPU, from 0, whether or not it is there. Raises ValueError if negative."""
-    return f"gpu:{checks.gpu(i)}"
+    return f"gpu:{checks.gpu_index(i)}"
 
 
 def num_gpus() -> int:

@@ -9,7 +9,7 @@ from paddle.io import DataLoader
 from paddle.nn import functional as F
 
 from d2l_compat._shared import optimization as shared
-from d2l_compat._shared.checks import callable_, size
+from d2l_compat._shared.checks import check_callable, size
 from d2l_compat._shared.data.airfoil import airfoil
 from d2l_compat.paddle.linear import evaluate_loss, linreg, load_array, squared_loss
 
@@ -47,7 +47,7 @@ def train_ch11(
     The loss is drawn after every 200 examples; gives the seconds that had passed until then, and the losses.
     Raises TypeError or ValueError where these are no function, no batches, or sizes below 1.
     """
-    callable_("trainer_fn", trainer_fn)
+    check_callable("trainer_fn", trainer_fn)
     parameters = [0.01 * paddle.randn([size("feature_dim", feature_dim), 1]), paddle.zeros([1])]
     for parameter in parameters:
         parameter.stop_gradient = False
@@ -74,7 +74,7 @@ def train_concise_ch11(
     num_epochs: int = 4,
 ) -> None:
     """The same with Paddle's layers and optimizer, ``trainer_fn(parameters=parameters, **hyperparams)``."""
-    callable_("trainer_fn", trainer_fn)
+    check_callable("trainer_fn", trainer_fn)
     shared.check_hyperparams(hyperparams)
     net = nn.Linear(5, 1, nn.initializer.Normal(std=0.01))
     optimizer = trainer_fn(parameters=net.parameters(), **hyperparams)

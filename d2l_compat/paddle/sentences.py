@@ -7,7 +7,7 @@ import paddle
 from paddle import nn
 from paddle.io import DataLoader, Dataset
 
-from d2l_compat._shared.checks import callable_
+from d2l_compat._shared.checks import check_callable
 from d2l_compat._shared.data import sentences
 from d2l_compat.common import Vocab
 from d2l_compat.paddle.devices import try_gpu
@@ -54,7 +54,7 @@ def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) ->
 
     Raises TypeError or ValueError where these are of another kind, or there are no words.
     """
-    callable_("net", net)
+    check_callable("net", net)
     return sentences.named(sentences.SENTIMENTS, _asked(net, sentences.words_in(sequence, vocab)))
 
 
@@ -66,7 +66,7 @@ def predict_snli(
     ``net`` has three classes, and gets a list of two, (1, words) each. Raises TypeError or ValueError where these are of
     another kind, or there are no words.
     """
-    callable_("net", net)
+    check_callable("net", net)
     pair = sentences.pair_of(premise, hypothesis, vocab)
     return sentences.named(sentences.RELATIONS, _asked(net, *pair))
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import adversarial as shared
-from d2l_compat._shared.checks import instance
+from d2l_compat._shared.checks import check_instance
 from d2l_compat.tensorflow._arrays import arrays
 from d2l_compat.tensorflow._keras import keras
 
@@ -28,8 +28,8 @@ def update_D(
     the losses for the two, times the examples in a batch. Raises TypeError or ValueError where these are no models
     and functions, or there are not as many of ``Z`` as of ``X``.
     """
-    batch_size = shared.check(arrays, net_D, net_G, loss, X=X, Z=Z)
-    instance("net_D", net_D, keras.layers.Layer, "a Keras layer")
+    batch_size = shared.check_arguments(arrays, net_D, net_G, loss, X=X, Z=Z)
+    check_instance("net_D", net_D, keras.layers.Layer, "a Keras layer")
     fakes = net_G(Z)
     with tf.GradientTape() as tape:
         real = _judged(net_D, X, batch_size)
@@ -51,8 +51,8 @@ def update_G(
 
     Raises TypeError or ValueError as :func:`update_D` does.
     """
-    batch_size = shared.check(arrays, net_D, net_G, loss, Z=Z)
-    instance("net_G", net_G, keras.layers.Layer, "a Keras layer")
+    batch_size = shared.check_arguments(arrays, net_D, net_G, loss, Z=Z)
+    check_instance("net_G", net_G, keras.layers.Layer, "a Keras layer")
     with tf.GradientTape() as tape:
         Y = _judged(net_D, net_G(Z), batch_size)
         loss_G = loss(tf.ones_like(Y), Y) * batch_size
@@ -63,7 +63,7 @@ def update_G(
 def _judged(net_D: Callable[..., Any], X: Tensor, batch_size: int) -> Tensor:
     """The logits (examples,): Keras's losses take the mean over the last dimension."""
     Y = net_D(X)
-    shared.check_judged(arrays, Y, batch_size)
+    shared.check_discriminator_output(arrays, Y, batch_size)
     return tf.reshape(Y, (-1,))
 
 

@@ -78,7 +78,7 @@ class DotProductAttention(keras.layers.Layer):
 
         ``kwargs`` are any layer's. Raises ValueError or TypeError for any other ``dropout``.
         """
-        checks.dropout(dropout)
+        checks.check_dropout(dropout)
         super().__init__(autocast=False, **kwargs)
         self.dropout = Dropout(dropout, autocast=False)
         # The weights, or of long inputs what they are formed of when they are read.
@@ -223,7 +223,7 @@ class MultiHeadAttention(keras.layers.Layer):
         dtype: Any = None,
         trainable: bool = True,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **given: Any) -> None:
         """``dropout``, from 0 to 1, is the share of weights dropped in training.
 
@@ -231,7 +231,7 @@ class MultiHeadAttention(keras.layers.Layer):
         TypeError for arguments of a wrong range or kind.
         """
         num_hiddens, num_heads = given["num_hiddens"], given["num_heads"]
-        checks.heads(num_hiddens, num_heads)
+        checks.check_heads(num_hiddens, num_heads)
         super().__init__(**layer_arguments(given))
         self.num_hiddens, self.num_heads = num_hiddens, num_heads
         self.attention = DotProductAttention(given["dropout"], name="attention")
@@ -348,7 +348,7 @@ def transpose_qkv(X: Array, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for a wrong rank, or where the heads' shares are not equal.
     """
-    num_heads = arrays.check_heads_apart(X, num_heads)
+    num_heads = arrays.check_head_split(X, num_heads)
     batch, steps, num_hiddens = sizes(X)
     size = num_hiddens // num_heads
     X = tf.transpose(tf.reshape(X, (batch, steps, num_heads, size)), (0, 2, 1, 3))
@@ -360,7 +360,7 @@ def transpose_output(X: Array, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for a wrong rank, or where the batch is not a multiple of heads.
     """
-    num_heads = arrays.check_heads_together(X, num_heads)
+    num_heads = arrays.check_head_merge(X, num_heads)
     X = tf.transpose(_split_batch(X, num_heads), (0, 2, 1, 3))
     batch, steps, _, size = sizes(X)
     return tf.reshape(X, (batch, steps, num_heads * size))
@@ -389,7 +389,7 @@ class PositionalEncoding(Tabulated):
 
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
-        arguments = checks.encoding_arguments(num_hiddens, dropout, max_len)
+        arguments = checks.encoding_sizes(num_hiddens, dropout, max_len)
         super().__init__(**kwargs)
         self.num_hiddens, self.max_len = arguments
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)

@@ -165,7 +165,9 @@ class ResNeXtBlock(keras.Model):
         Raises TypeError or ValueError for sizes below 1, and where groups do not divide the bottleneck.
         """
         super().__init__()
-        middle, number = shared.bottleneck(num_channels, groups, bot_mul, use_1x1conv, strides)
+        middle, number = shared.bottleneck_sizes(
+            num_channels, groups, bot_mul, use_1x1conv, strides
+        )
         self.conv1 = keras.layers.Conv2D(middle, 1)
         self.conv2 = keras.layers.Conv2D(middle, 3, strides=strides, padding="same", groups=number)
         self.conv3 = keras.layers.Conv2D(num_channels, 1)

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import optimization as shared
-from d2l_compat._shared.checks import callable_, size
+from d2l_compat._shared.checks import check_callable, size
 from d2l_compat._shared.data.airfoil import airfoil
 from d2l_compat.tensorflow._keras import keras
 from d2l_compat.tensorflow.linear import evaluate_loss, linreg, load_array, squared_loss
@@ -46,7 +46,7 @@ def train_ch11(
     The loss is drawn after every 200 examples; gives the seconds that had passed until then, and the losses.
     Raises TypeError or ValueError where these are no function, no batches, or sizes below 1.
     """
-    callable_("trainer_fn", trainer_fn)
+    check_callable("trainer_fn", trainer_fn)
     w = tf.Variable(tf.random.normal((size("feature_dim", feature_dim), 1), stddev=0.01))
     b = tf.Variable(tf.zeros(1))
 
@@ -70,7 +70,7 @@ def train_concise_ch11(
     num_epochs: int = 2,
 ) -> None:
     """The same with Keras's layers and optimizer, ``trainer_fn(**hyperparams)``."""
-    callable_("trainer_fn", trainer_fn)
+    check_callable("trainer_fn", trainer_fn)
     shared.check_hyperparams(hyperparams)
     net = keras.layers.Dense(1, kernel_initializer=keras.initializers.RandomNormal(stddev=0.01))
     optimizer = trainer_fn(**hyperparams)

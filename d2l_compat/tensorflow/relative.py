@@ -45,7 +45,7 @@ class RotaryEncoding(Tabulated):
         with 0.5, twice as many lie in the range of angles (position interpolation, Chen et al., 2023).
         ``kwargs`` are any layer's. Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
-        sizes = checks.rotary_arguments(num_hiddens, max_len, base, layout, position_scale)
+        sizes = checks.rotary_sizes(num_hiddens, max_len, base, layout, position_scale)
         super().__init__(**kwargs)
         self.num_hiddens, self.max_len = sizes
         self.base, self.layout, self.position_scale = base, layout, position_scale

@@ -60,7 +60,7 @@ class PositionWiseFFN(keras.layers.Layer):
         dtype: Any = None,
         trainable: bool = True,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **given: Any) -> None:
         """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
         super().__init__(**layer_arguments(given))
@@ -103,7 +103,7 @@ class AddNorm(keras.layers.Layer):
         for the features of each position. Raises ValueError or TypeError for a ``dropout`` that
         is not from 0 to 1, TypeError for axes that are not integers.
         """
-        checks.dropout(dropout)
+        checks.check_dropout(dropout)
         super().__init__(**kwargs)
         axes = checks.integers("norm_shape", norm_shape)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
@@ -178,19 +178,19 @@ class TransformerEncoderBlock(keras.layers.Layer):
         dtype: Any = None,
         trainable: bool = True,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **given: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         # Here, since Keras shortens what it says of a layer within a layer.
-        checks.heads(given["num_hiddens"], given["num_heads"])
+        checks.check_heads(given["num_hiddens"], given["num_heads"])
         super().__init__(**layer_arguments(given))
         norm_shape, dropout = given.get("norm_shape", -1), given["dropout"]
         parts = {"dtype": self.dtype_policy}
         self.attention = MultiHeadAttention(
-            **signatures.of_attention(given), **parts, name="attention"
+            **signatures.attention_arguments(given), **parts, name="attention"
         )
         self.addnorm1 = AddNorm(norm_shape, dropout, **parts, name="addnorm1")
-        self.ffn = PositionWiseFFN(**signatures.of_ffn(given), **parts, name="ffn")
+        self.ffn = PositionWiseFFN(**signatures.ffn_arguments(given), **parts, name="ffn")
         self.addnorm2 = AddNorm(norm_shape, dropout, **parts, name="addnorm2")
         self._given = given
 
@@ -270,10 +270,10 @@ class TransformerEncoder(Encoder):
         dtype: Any = None,
         trainable: bool = True,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **given: Any) -> None:
         """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        checks.heads(given["num_hiddens"], given["num_heads"])
+        checks.check_heads(given["num_hiddens"], given["num_heads"])
         super().__init__(**layer_arguments(given))
         policy = self.dtype_policy
         self.num_hiddens = given["num_hiddens"]

@@ -26,12 +26,12 @@ def update_D(
     ``net_D`` gives a logit for each example, and ``loss(logits, labels)`` compares. Gives the mean of the losses
     for the two. Raises TypeError or ValueError where these are no functions, or there are not as many of ``Z`` as of ``X``.
     """
-    batch_size = shared.check(arrays, net_D, net_G, loss, X=X, Z=Z)
+    batch_size = shared.check_arguments(arrays, net_D, net_G, loss, X=X, Z=Z)
     with torch.no_grad():
         fakes = net_G(Z)
     judged = net_D(X), net_D(fakes)
     for Y in judged:
-        shared.check_judged(arrays, Y, batch_size)
+        shared.check_discriminator_output(arrays, Y, batch_size)
     real, fake = judged
     loss_D = (loss(real, torch.ones_like(real)) + loss(fake, torch.zeros_like(fake))) / 2
     trainer_D.zero_grad()
@@ -47,9 +47,9 @@ def update_G(
 
     Raises TypeError or ValueError as :func:`update_D` does.
     """
-    batch_size = shared.check(arrays, net_D, net_G, loss, Z=Z)
+    batch_size = shared.check_arguments(arrays, net_D, net_G, loss, Z=Z)
     Y = net_D(net_G(Z))
-    shared.check_judged(arrays, Y, batch_size)
+    shared.check_discriminator_output(arrays, Y, batch_size)
     loss_G = loss(Y, torch.ones_like(Y))
     trainer_G.zero_grad()
     loss_G.backward()

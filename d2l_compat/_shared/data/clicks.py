@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault, instance
+from d2l_compat._shared.checks import check_instance, fault
 from d2l_compat._shared.data.files import told
 
 Numbers = dict[int, dict[str, int]]  # of each field, counted from 1, the number of each value
@@ -19,7 +19,7 @@ def read(data_path: str | Path, num_feat: int) -> tuple[NDArray[np.float32], lis
 
     Lines with more or fewer values are left out.
     """
-    instance("data_path", data_path, (str, Path), "a file's name")
+    check_instance("data_path", data_path, (str, Path), "a file's name")
     with told("data_path", Path(data_path), "a file that can be read"):
         lines = Path(data_path).read_text(encoding="utf-8").split("\n")
     rows = [row for line in lines if len(row := line.split("\t")) == num_feat + 1]

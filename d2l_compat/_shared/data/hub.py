@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from d2l_compat._shared.checks import fault, instance
+from d2l_compat._shared.checks import check_instance, fault
 from d2l_compat._shared.data.files import check, has, locked, read_check_sum, room, told
 
 DATA_URL = "https://d2l-data.s3-accelerate.amazonaws.com/"
@@ -108,7 +108,7 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
     another form; of a check sum with digits too many or too few it warns, and takes the file unchecked.
     """
     url, name, check_sum = _asked(url, sha1_hash)
-    instance("folder", folder, (str, os.PathLike), "a folder's name")
+    check_instance("folder", folder, (str, os.PathLike), "a folder's name")
     source = _in_place_of_the_network(url, name, check_sum)
     path = Path(folder) / name
     with told("folder", path.parent, room()):
@@ -139,7 +139,7 @@ def _asked(url: str, sha1_hash: str | None) -> tuple[str, str, str | None]:
     """The address, the file's name and its check sum."""
     from d2l_compat._shared.data.fetching import secure  # when it is needed
 
-    instance("url", url, str, "an https address, or a name")
+    check_instance("url", url, str, "an https address, or a name")
     if not url.startswith(("http://", "https://")):
         if url not in DATA_HUB:
             known = ", ".join(DATA_HUB)
@@ -183,9 +183,9 @@ def extract(filename: str | Path, folder: str | Path | None = None) -> None:
     """
     from d2l_compat._shared.data.archives import unpack  # when it is needed
 
-    instance("filename", filename, (str, os.PathLike), "a file's name")
+    check_instance("filename", filename, (str, os.PathLike), "a file's name")
     if folder is not None:
-        instance("folder", folder, (str, os.PathLike), "a folder's name, or None")
+        check_instance("folder", folder, (str, os.PathLike), "a folder's name, or None")
     path = Path(filename)
     unpack(path, Path(folder) if folder is not None else path.parent)
 
@@ -197,7 +197,7 @@ def download_extract(name: str, folder: str | Path | None = None) -> str:
     :func:`extract` do.
     """
     if folder is not None:
-        instance("folder", folder, (str, Path), "a folder's name, or None")
+        check_instance("folder", folder, (str, Path), "a folder's name, or None")
     path = Path(download(name))
     extract(path)
     return str(path.parent / folder if folder else path.with_suffix(""))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault, instance, shown, size
+from d2l_compat._shared.checks import check_instance, fault, format_value, size
 from d2l_compat._shared.data.files import told
 
 VOC_CLASSES = [
@@ -55,8 +55,8 @@ def picture(path: str | Path) -> Pixels:
 
 def read(voc_dir: str | Path, is_train: bool) -> tuple[list[Pixels], list[Pixels]]:
     """The pictures for training or for the test, and those that have the colours of their pixels' classes."""
-    instance("voc_dir", voc_dir, (str, Path), "a folder's name")
-    instance("is_train", is_train, (bool, int), "True or False")
+    check_instance("voc_dir", voc_dir, (str, Path), "a folder's name")
+    check_instance("is_train", is_train, (bool, int), "True or False")
     folder = Path(voc_dir)
     names = folder / "ImageSets" / "Segmentation" / ("train.txt" if is_train else "val.txt")
     with told("voc_dir", names, "a folder with VOC's files"):
@@ -84,7 +84,7 @@ def check_pixels(colormap: Any, axis: int, what: str = "colormap") -> None:
     shape = tuple(getattr(colormap, "shape", ()))
     if len(shape) != 3 or shape[axis] != 3:
         axes = "(3, height, width)" if axis == 0 else "(height, width, 3)"
-        got = f"shape {shape}" if shape else shown(colormap)
+        got = f"shape {shape}" if shape else format_value(colormap)
         raise ValueError(fault(what, got, f"a picture {axes}"))
 
 
@@ -94,7 +94,7 @@ def check_pair(feature: Any, label: Any, axis: int) -> None:
     shape = tuple(getattr(label, "shape", ()))
     of_feature, of_label = ([*sizes[:axis], *sizes[axis + 1 :]] for sizes in (feature.shape, shape))
     if len(shape) != 3 or of_label != of_feature:
-        got = f"shape {shape}" if shape else shown(label)
+        got = f"shape {shape}" if shape else format_value(label)
         need = "a picture of {} x {} pixels, as the feature is".format(*of_feature)
         raise ValueError(fault("label", got, need))
 
@@ -103,13 +103,13 @@ def check_table(colormap2label: Any) -> None:
     """A class for each colour there is."""
     shape = tuple(getattr(colormap2label, "shape", ()))
     if shape != (256**3,):
-        got = f"shape {shape}" if shape else shown(colormap2label)
+        got = f"shape {shape}" if shape else format_value(colormap2label)
         raise ValueError(fault("colormap2label", got, "what voc_colormap2label gives"))
 
 
 def sides(crop_size: Any) -> tuple[int, int]:
     if not isinstance(crop_size, (tuple, list)) or len(crop_size) != 2:
-        raise TypeError(fault("crop_size", shown(crop_size), "(height, width), in pixels"))
+        raise TypeError(fault("crop_size", format_value(crop_size), "(height, width), in pixels"))
     height, width = (size("crop_size", side) for side in crop_size)
     return height, width
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault, instance, size
+from d2l_compat._shared.checks import check_instance, fault, size
 from d2l_compat._shared.data.files import told
 from d2l_compat._shared.data.text import Vocab, fit_length, tokenize
 
@@ -27,18 +27,18 @@ def get_tokens_and_segments(
 ) -> tuple[Tokens, list[int]]:
     """One sentence or two as BERT reads them: ``<cls>``, the first, ``<sep>``, the second, ``<sep>``; and of each
     token 0 for the first sentence, 1 for the second. Raises TypeError where these are no lists of tokens."""
-    instance("tokens_a", tokens_a, (list, tuple), "a list of tokens")
+    check_instance("tokens_a", tokens_a, (list, tuple), "a list of tokens")
     first = [CLS, *tokens_a, SEP]
     if tokens_b is None:
         return first, [0] * len(first)
-    instance("tokens_b", tokens_b, (list, tuple), "a list of tokens, or None")
+    check_instance("tokens_b", tokens_b, (list, tuple), "a list of tokens, or None")
     second = [*tokens_b, SEP]
     return first + second, [0] * len(first) + [1] * len(second)
 
 
 def read(data_dir: str | Path) -> list[list[str]]:
     """The paragraphs of more than one sentence, in an order that is drawn: strings in lower case."""
-    instance("data_dir", data_dir, (str, Path), "a folder's name")
+    check_instance("data_dir", data_dir, (str, Path), "a folder's name")
     path = Path(data_dir, "wiki.train.tokens")
     with told("data_dir", path, "a folder with that file"), path.open(encoding="utf-8") as file:
         paragraphs = [line.strip().lower().split(" . ") for line in file if " . " in line]
@@ -54,7 +54,7 @@ def examples(paragraphs: Any, max_len: int) -> tuple[Vocab, tuple[NDArray[Any], 
     sentence follows the first (pairs,): all others int64. Longer pairs are left out.
     """
     size("max_len", max_len)
-    instance("paragraphs", paragraphs, (list, tuple), "a list of lists of sentences")
+    check_instance("paragraphs", paragraphs, (list, tuple), "a list of lists of sentences")
     texts = [tokenize(paragraph) for paragraph in paragraphs]
     vocab = Vocab([line for text in texts for line in text], RARE, [PAD, MASK, CLS, SEP])
     pairs = [pair for text in texts for pair in _pairs(text, texts, max_len)]

@@ -109,7 +109,7 @@ def signature_of(call: Callable[..., Any], args: Sequence[Any]) -> Signature:
     if its and its.forms:
         forms = its.forms
     elif get_overloads(call.__init__):
-        forms = signatures.declared(call.__init__)
+        forms = signatures.declared_signatures(call.__init__)
     else:
         forms = [signature(call)]
     return next(form for form in forms if _fits(form, args))
