@@ -26,7 +26,7 @@ from d2l_compat.jax.tensors import *
 from d2l_compat.jax.training import *
 from d2l_compat.jax.transformer import *
 
-AREAS = ("models", "recurrent", "resnet")
+LAZY_MODULES = ("models", "recurrent", "resnet")
 if TYPE_CHECKING:  # loaded when one of their names is first used
     from d2l_compat.jax.models import *
     from d2l_compat.jax.recurrent import *
@@ -34,8 +34,8 @@ if TYPE_CHECKING:  # loaded when one of their names is first used
 
 
 def __getattr__(name: str) -> Any:
-    return exports.load_attribute(__name__, name, AREAS)
+    return exports.load_attribute(__name__, name, LAZY_MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *exports.list_names(__name__, AREAS)})
+    return sorted({*globals(), *exports.list_names(__name__, LAZY_MODULES)})

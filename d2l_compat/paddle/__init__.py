@@ -32,7 +32,7 @@ from d2l_compat.paddle.tensors import *
 from d2l_compat.paddle.training import *
 from d2l_compat.paddle.transformer import *
 
-AREAS = (
+LAZY_MODULES = (
     "bert",
     "boxes",
     "classification",
@@ -60,8 +60,8 @@ if TYPE_CHECKING:  # loaded when one of their names is first used
 
 
 def __getattr__(name: str) -> Any:
-    return exports.load_attribute(__name__, name, AREAS)
+    return exports.load_attribute(__name__, name, LAZY_MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *exports.list_names(__name__, AREAS)})
+    return sorted({*globals(), *exports.list_names(__name__, LAZY_MODULES)})

@@ -35,7 +35,7 @@ from d2l_compat.tensorflow.tensors import *
 from d2l_compat.tensorflow.training import *
 from d2l_compat.tensorflow.transformer import *
 
-AREAS = (
+LAZY_MODULES = (
     "adversarial",
     "classification",
     "linear",
@@ -55,8 +55,8 @@ if TYPE_CHECKING:  # loaded when one of their names is first used
 
 
 def __getattr__(name: str) -> Any:
-    return exports.load_attribute(__name__, name, AREAS)
+    return exports.load_attribute(__name__, name, LAZY_MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *exports.list_names(__name__, AREAS)})
+    return sorted({*globals(), *exports.list_names(__name__, LAZY_MODULES)})

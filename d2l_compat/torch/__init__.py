@@ -25,7 +25,7 @@ from d2l_compat.torch.tensors import *
 from d2l_compat.torch.training import *
 from d2l_compat.torch.transformer import *
 
-AREAS = (
+LAZY_MODULES = (
     "adversarial",
     "bert",
     "boxes",
@@ -59,8 +59,8 @@ if TYPE_CHECKING:  # loaded when one of their names is first used
 
 
 def __getattr__(name: str) -> Any:
-    return exports.load_attribute(__name__, name, AREAS)
+    return exports.load_attribute(__name__, name, LAZY_MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *exports.list_names(__name__, AREAS)})
+    return sorted({*globals(), *exports.list_names(__name__, LAZY_MODULES)})

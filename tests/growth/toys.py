@@ -131,7 +131,7 @@ class Project:
 
 def _fill_code(code: Path, framework: str) -> None:
     about = FRAMEWORKS[framework]
-    device, _ = about.to_gpu
+    device, _ = about.gpu_replacement
     if device in code.read_text(encoding="utf-8").replace("@FACE@", about.module):
         device = "None"  # for PyTorch, this code is the import itself
     _replace_placeholders(code, FACE=about.module, IMPORT=IMPORTS.get(framework, ""), DEVICE=device)

@@ -187,10 +187,10 @@ def test_bounds_are_those_of_the_project() -> None:
     } == declared
     needed = f"{SETUPTOOLS.distribution}>={SETUPTOOLS.minimum}"
     for framework, lines in EXTRAS.items():
-        besides = FRAMEWORKS[framework].besides
+        dependencies = FRAMEWORKS[framework].undeclared_dependencies
         there = [line for line in map(Requirement, lines) if line.name == "setuptools"]
         assert bool(there) == (framework in ("mxnet", "paddle"))
         for line in there:
             assert f"{line.name}{line.specifier}" == needed
             for_us = line.marker is None or line.marker.evaluate()
-            assert bool(besides) == for_us
+            assert bool(dependencies) == for_us

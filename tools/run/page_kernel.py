@@ -24,7 +24,7 @@ EXTRA_GPU_CODE = {
     "pytorch": "; from tools.run.draws import RandomNumbersOnCPU; RandomNumbersOnCPU().__enter__()"
 }
 GPU_CODE = {
-    framework.to_gpu[0]: framework.to_gpu[1] + EXTRA_GPU_CODE.get(name, "")
+    framework.gpu_replacement[0]: framework.gpu_replacement[1] + EXTRA_GPU_CODE.get(name, "")
     for name, framework in FRAMEWORKS.items()
 }
 # A GPU has to compute as the CPU does, with full floats and sums in the same order; and several pages

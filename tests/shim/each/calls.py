@@ -106,8 +106,8 @@ def signature_of(call: Callable[..., Any], args: Sequence[Any]) -> Signature:
             call = getattr(call, method, call)
         return signature(call)
     its = getattr(call, "_signatures", None)  # Flax's layers have them there
-    if its and its.forms:
-        forms = its.forms
+    if its and its.alternatives:
+        forms = its.alternatives
     elif get_overloads(call.__init__):
         forms = signatures.declared_signatures(call.__init__)
     else:
