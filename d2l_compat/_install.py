@@ -95,13 +95,15 @@ def _pip_install(*arguments: str) -> str:
         constraints = Path(folder) / "constraints.txt"
         constraints.write_text("".join(pins), encoding="utf-8")
         options = ("--quiet", "--constraint", str(constraints))
-        run = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "pip", "install", *options, *arguments],
             capture_output=True,
             text=True,
             check=False,
         )
-    return (run.stderr.strip() or f"pip ended with {run.returncode}") if run.returncode else ""
+    if result.returncode == 0:
+        return ""
+    return result.stderr.strip() or f"pip ended with {result.returncode}"
 
 
 def _installed_versions() -> dict[str, str]:

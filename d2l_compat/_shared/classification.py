@@ -25,7 +25,7 @@ def accuracy(y_hat: Any, y: Any) -> float:
     """
     shape = tuple(getattr(y_hat, "shape", ()))
     if len(shape) > 1 and shape[1] > 1:
-        # On its device if possible: few predictions are copied then, and not many logits.
+        # On the array's device if possible, so that predictions are copied and not the logits.
         is_common = str(getattr(y_hat, "dtype", "")).endswith(("float32", "float64"))
         if not (is_common and hasattr(y_hat, "argmax")):
             y_hat = to_numpy("y_hat", y_hat)
@@ -93,13 +93,13 @@ def predict_ch3(net: Callable[[Any], Any], test_iter: Any, n: int = 6) -> None:
 
 
 def mean_accuracy(net: Any, data_iter: Any) -> float:
-    """Return the fraction of labels in all batches that ``net`` predicts."""
+    """Return the fraction of labels in all batches that ``net`` predicts correctly."""
     check_callable("net", net)
     return hit_rate(lambda X, y: accuracy(net(X), y), data_iter)
 
 
 def hit_rate(count_hits: Callable[[Any, Any], float], data_iter: Any) -> float:
-    """Return the same, given a function that counts the right predictions in a batch."""
+    """Return the fraction of right predictions, which ``count_hits(X, y)`` counts in each batch."""
     hits, count = 0.0, 0
     for X, y in batches(data_iter):
         hits += count_hits(X, y)
@@ -132,7 +132,7 @@ def train_epoch(
     sums = Accumulator(4)
     for number, (X, y) in enumerate(batches(train_iter, "train_iter"), 1):
         loss, hits = step(X, y)
-        sums.add(loss, hits, len(y), math.prod(y.shape))  # pixels may have labels
+        sums.add(loss, hits, len(y), math.prod(y.shape))  # each pixel may have a label
         if watch:
             watch(number, sums[0] / sums[2], sums[1] / sums[3])
     if not sums[3]:

@@ -44,7 +44,7 @@ def evaluate(
     """
     num_users, num_items = size("num_users", num_users), size("num_items", num_items)
     for what, items in ("test_input", test_input), ("candidates", candidates):
-        check_instance(what, items, Mapping, "a dict: of each user, counted from 0, the items")
+        check_instance(what, items, Mapping, "a dict with the items of each user, counted from 0")
     results = []
     for user in range(num_users):
         if user not in test_input:

@@ -69,12 +69,12 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
 class Signatures:
     """The signatures that an ``__init__`` declares."""
 
-    def __init__(self, declared: list[Signature]) -> None:
+    def __init__(self, signatures: list[Signature]) -> None:
         """Collect the parameters. Raises TypeError for one that has no check."""
-        parameters = [p for signature in declared for p in signature.parameters.values()]
+        parameters = [p for declared in signatures for p in declared.parameters.values()]
         self.framework_names = {p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY}
-        self.alternatives = [_positional(signature) for signature in declared]
-        self.names = {name for form in self.alternatives for name in form.parameters}
+        self.alternatives = [_drop_keyword_only(declared) for declared in signatures]
+        self.names = {name for declared in self.alternatives for name in declared.parameters}
         if unchecked := self.names - CHECKS.keys():
             need = "one for it in signatures.CHECKS"
             raise TypeError(checks.fault(min(unchecked), "no check", need))
@@ -84,8 +84,8 @@ class Signatures:
 
         Raises TypeError if none fits, ValueError or TypeError for a value of a wrong range or kind.
         """
-        passed_on = {name: kwargs[name] for name in kwargs if name in self.framework_names}
-        named = {name: kwargs[name] for name in kwargs if name not in passed_on}
+        framework_args = {name: kwargs[name] for name in kwargs if name in self.framework_names}
+        named = {name: kwargs[name] for name in kwargs if name not in framework_args}
         try:
             bound = self._choose(args, named).bind(*args, **named)
         except TypeError as error:
@@ -93,53 +93,56 @@ class Signatures:
             raise TypeError(f"{what}: {error}; need {need}") from None
         bound.apply_defaults()
         arguments = {name: CHECKS[name](name, value) for name, value in bound.arguments.items()}
-        return arguments | passed_on
+        return arguments | framework_args
 
     def _choose(self, args: tuple[Any, ...], named: dict[str, Any]) -> Signature:
         known_names = named.keys() & self.names  # binding reports any other name as an error
         fitting = [
-            form
-            for form in self.alternatives
-            if len(args) + len(named) <= len(form.parameters)
-            and known_names <= form.parameters.keys()
+            candidate
+            for candidate in self.alternatives
+            if len(args) + len(named) <= len(candidate.parameters)
+            and known_names <= candidate.parameters.keys()
         ]
-        plausible = [form for form in fitting if _is_plausible_match(form, args, named)]
+        plausible = [candidate for candidate in fitting if _is_plausible(candidate, args, named)]
         return (plausible or fitting or self.alternatives[-1:])[0]
 
 
-def _positional(form: Signature) -> Signature:
-    """Return the signature without keyword-only arguments."""
-    kind = Parameter.POSITIONAL_OR_KEYWORD
-    return Signature([p for p in form.parameters.values() if p.kind is kind])
+def _drop_keyword_only(declared: Signature) -> Signature:
+    parameters = declared.parameters.values()
+    return Signature([p for p in parameters if p.kind is Parameter.POSITIONAL_OR_KEYWORD])
 
 
-def _is_plausible_match(form: Signature, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """Whether no argument is missing, and the parameters annotated as bool, and only they, get a bool."""
+def _is_plausible(candidate: Signature, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Return whether no argument is missing, and exactly the parameters of type bool get a bool."""
     try:
-        form.bind(*args, **named)
+        candidate.bind(*args, **named)
     except TypeError:
         return False
     return all(
         isinstance(value, bool) == (parameter.annotation is bool)
-        for value, parameter in zip(args, form.parameters.values(), strict=False)
+        for value, parameter in zip(args, candidate.parameters.values(), strict=False)
     )
 
 
 def declared_signatures(init: Callable[..., None]) -> list[Signature]:
     """Return the signatures of an ``__init__``, without ``self``."""
-    declared = [signature(form) for form in get_overloads(init) or [init]]
-    return [form.replace(parameters=list(form.parameters.values())[1:]) for form in declared]
+    signatures = []
+    for overload in get_overloads(init) or [init]:
+        declared = signature(overload)
+        _, *parameters = declared.parameters.values()
+        signatures.append(declared.replace(parameters=parameters))
+    return signatures
 
 
-def show_signature(init: Callable[..., None], shown: Signature) -> Callable[..., None]:
-    """Return a wrapper of ``init`` that help(), and Shift-Tab in Jupyter, show with another signature."""
+def show_signature(init: Callable[..., None], declared: Signature) -> Callable[..., None]:
+    """Return a wrapper of ``init`` that help(), and Shift-Tab in Jupyter, show with the signature ``declared``."""
 
     @wraps(init)
     def call_init(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
 
-    del call_init.__wrapped__  # inspect would find its signature
-    call_init.__signature__ = shown  # type: ignore[attr-defined]
+    del call_init.__wrapped__  # some tools would follow it, and show its signature
+    call_init.__signature__ = declared  # type: ignore[attr-defined]
     return call_init
 
 
@@ -184,7 +187,7 @@ def bert_block_arguments(config: dict[str, Any]) -> dict[str, Any]:
     return sizes | arguments | {"use_bias": True}
 
 
-def _format_signature(form: Signature) -> str:
+def _format_signature(declared: Signature) -> str:
     """Return the signature in Python's syntax, without types."""
-    parameters = [p.replace(annotation=Parameter.empty) for p in form.parameters.values()]
+    parameters = [p.replace(annotation=Parameter.empty) for p in declared.parameters.values()]
     return str(Signature(parameters))
