@@ -56,7 +56,7 @@ def removed_names() -> Iterator[None]:
     vars(np).update(missing)
     try:
         with warnings.catch_warnings():
-            # MXNet compares versions with distutils, which Python 3.12 dropped.
+            # MXNet compares versions with distutils, which Python 3.12 removed.
             warnings.filterwarnings("ignore", ".*distutils", DeprecationWarning)
             yield
         _patch_mxnet_numpy()

@@ -135,7 +135,7 @@ def check_translation(
 
 
 def encode_source(sentence: str, vocab: Vocab, num_steps: int) -> tuple[list[int], int]:
-    """Return a sentence as ``num_steps`` numbers, and how many of them are no padding."""
+    """Return a sentence as ``num_steps`` numbers, and how many of them are not padding."""
     tokens = [*vocab[sentence.lower().split(" ")], vocab[EOS]]
     return fit_length(tokens, num_steps, vocab[PAD]), min(len(tokens), num_steps)
 
