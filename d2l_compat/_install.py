@@ -1,4 +1,4 @@
-"""Installs what a framework's face needs, where a notebook service lacks it."""
+"""Install the packages of a framework that a notebook service lacks."""
 
 import os
 import re
@@ -12,36 +12,35 @@ from tempfile import TemporaryDirectory
 
 from d2l_compat.frameworks import PYTHON_FRAMEWORKS, SETUPTOOLS, Package
 
-# What the shim itself needs, whatever the framework; as in pyproject.toml.
+# What the shim itself needs, in every framework; as in pyproject.toml.
 OWN_DEPENDENCIES = (
     Package("numpy", "numpy", "1.26.4"),
     Package("matplotlib", "matplotlib", "3.9"),
     Package("filelock", "filelock", "3.16"),
 )
 
-# A version as pip reads it, and as most are spelt: a service's system has others, too.
+# The usual spelling of a version that pip accepts. Packages of a service's system may have others.
 VERSION = re.compile(
     r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+([.][a-z0-9]+)*)?"
 )
 
 
 def install(framework: str) -> None:
-    """Install the packages of a framework that are missing, with pip; do nothing where none is.
+    """Install the missing packages of a framework with pip.
 
-    What is installed already keeps its version, whatever it is: the import says if one is too old.
+    Installed packages keep their versions; the import says if one is too old.
 
-    Raises ValueError for a framework that there is no face for, RuntimeError with pip's own words
-    where it cannot install, or where it must not: in our own environment, which the locks make, and
-    in what executes notebooks from there, D2L_COMPAT_INSTALL is never.
+    Raises ValueError for an unknown framework, RuntimeError with pip's own message if pip fails, and
+    RuntimeError if D2L_COMPAT_INSTALL is never, as it is where the locks define the environment.
     """
     if framework not in PYTHON_FRAMEWORKS:
         raise ValueError(f"framework {framework!r}: need one of {', '.join(PYTHON_FRAMEWORKS)}")
-    needed = (
+    packages = (
         *OWN_DEPENDENCIES,
-        *PYTHON_FRAMEWORKS[framework].besides,
+        *PYTHON_FRAMEWORKS[framework].undeclared_dependencies,
         *PYTHON_FRAMEWORKS[framework].packages,
     )
-    for package in needed:
+    for package in packages:
         if _is_missing(package.module):
             if os.environ.get("D2L_COMPAT_INSTALL") == "never":
                 raise RuntimeError(
@@ -51,35 +50,36 @@ def install(framework: str) -> None:
             _install(package)
             invalidate_caches()
             if package is SETUPTOOLS:
-                # Else distutils is there from the next start on.
+                # Importing it provides distutils now, and not only after the next start.
                 import_module(package.module)
 
 
 def _is_missing(module: str) -> bool:
     try:
         return find_spec(module) is None
-    except ModuleNotFoundError:  # the package that it is in
+    except ModuleNotFoundError:  # its parent package is missing
         return True
 
 
 def _install(package: Package) -> None:
-    wanted = package.requirement
-    is_alone = "--no-deps" in package.options
-    fault = _pip(*package.options.split(), wanted)
-    if "ResolutionImpossible" in fault:
-        # It asks for another version of something that is there: which stays, and often serves.
-        is_alone, fault = True, _pip("--no-deps", wanted)
-    if is_alone and not fault and (missing := [*_missing(package.distribution)]):
-        fault = _pip(*missing)
-    if fault:
+    without_dependencies = "--no-deps" in package.options
+    error = _pip_install(*package.options.split(), package.requirement)
+    if "ResolutionImpossible" in error:
+        # It needs another version of an installed package. That one stays, and often works.
+        without_dependencies = True
+        error = _pip_install("--no-deps", package.requirement)
+    if without_dependencies and not error:
+        missing = list(_missing_dependencies(package.distribution))
+        error = _pip_install(*missing) if missing else ""
+    if error:
         raise RuntimeError(
             f"{package.distribution} could not be installed. To try it yourself: {package.install}"
-            f"\n{fault}"
+            f"\n{error}"
         )
 
 
-def _missing(distribution: str) -> Iterator[str]:
-    """What it needs and is not there in any version."""
+def _missing_dependencies(distribution: str) -> Iterator[str]:
+    """Yield each requirement of a distribution that is not installed in any version."""
     from packaging.requirements import Requirement  # comes with matplotlib
 
     for requirement in map(Requirement, metadata.requires(distribution) or ()):
@@ -88,26 +88,30 @@ def _missing(distribution: str) -> Iterator[str]:
             yield str(requirement)
 
 
-def _pip(*wanted: str) -> str:
-    """Install, and leave all that is there as it is; what pip says where it cannot, or nothing."""
+def _pip_install(*arguments: str) -> str:
+    """Run ``pip install`` without changing installed packages; return its error message, or ''."""
     pins = [f"{name}=={version}\n" for name, version in _installed_versions().items()]
     with TemporaryDirectory() as folder:
         constraints = Path(folder) / "constraints.txt"
         constraints.write_text("".join(pins), encoding="utf-8")
         options = ("--quiet", "--constraint", str(constraints))
-        run = subprocess.run(
-            [sys.executable, "-m", "pip", "install", *options, *wanted],
+        result = subprocess.run(
+            [sys.executable, "-m", "pip", "install", *options, *arguments],
             capture_output=True,
             text=True,
             check=False,
         )
-    return (run.stderr.strip() or f"pip ended with {run.returncode}") if run.returncode else ""
+    if result.returncode == 0:
+        return ""
+    return result.stderr.strip() or f"pip ended with {result.returncode}"
 
 
 def _installed_versions() -> dict[str, str]:
-    """The version of each distribution: of the first, where two have a name, as in an import."""
-    found: dict[str, str] = {}
-    for each in metadata.distributions():
-        if {"Name", "Version"} <= {*each.metadata} and VERSION.fullmatch(each.version):
-            found.setdefault(re.sub(r"[-_.]+", "-", each.name).lower(), each.version)
-    return found
+    """Return the version of each distribution; of two with one name the first, as an import does."""
+    versions: dict[str, str] = {}
+    for distribution in metadata.distributions():
+        has_fields = {"Name", "Version"} <= {*distribution.metadata}
+        if has_fields and VERSION.fullmatch(distribution.version):
+            name = re.sub(r"[-_.]+", "-", distribution.name).lower()
+            versions.setdefault(name, distribution.version)
+    return versions

@@ -1,8 +1,7 @@
-"""What MXNet 1.9.1, of before NumPy 2, needs in order to work on today's NumPy.
+"""Make MXNet 1.9.1, which is older than NumPy 2, work on today's NumPy.
 
-While MXNet is imported it looks up names that NumPy has removed. They are lent to NumPy for that
-long; afterwards NumPy is as it was. What MXNet looks up later, when it is used, it finds in a
-copy of NumPy's namespace that only MXNet's own modules hold.
+While MXNet is imported, it looks up names that NumPy has removed. NumPy gets them for the time of the
+import. Afterwards only MXNet's own modules still see them, in a copy of NumPy's namespace.
 """
 
 import sys
@@ -15,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 
-def _of_finance(name: str) -> Callable[..., NoReturn]:
+def _financial_function(name: str) -> Callable[..., NoReturn]:
     def function(*args: Any, **kwargs: Any) -> NoReturn:
         raise RuntimeError(f"{name}: gone from NumPy since 1.20; it is in numpy-financial")
 
@@ -23,14 +22,14 @@ def _of_finance(name: str) -> Callable[..., NoReturn]:
     return function
 
 
-# What MXNet looks up, and what it then gets. Grouped by the NumPy that removed it.
+# Replacements for the names that MXNet looks up, grouped by the version of NumPy that removed them.
 REMOVED: dict[str, Any] = {
-    # 1.20: they could be looked up until 2.0, but no longer called.
-    **{name: _of_finance(name) for name in ("mirr", "npv", "pmt", "ppmt", "pv", "rate")},
+    # 1.20: until 2.0 the names existed, but calling them was an error.
+    **{name: _financial_function(name) for name in ("mirr", "npv", "pmt", "ppmt", "pv", "rate")},
     # 1.24: Python's own types. 2.0 brought a ``bool`` back.
     "bool": np.bool_,
     "int": int,
-    # 2.0: constants, functions with a better name, and the strings of Python 2.
+    # 2.0: constants, functions that were renamed, and the strings of Python 2.
     "Inf": np.inf,
     "NAN": np.nan,
     "NINF": -np.inf,
@@ -44,7 +43,7 @@ REMOVED: dict[str, Any] = {
     "product": np.prod,
     "round_": np.round,
     "sometrue": np.any,
-    # 2.4: functions that 2.0 gave a better name.
+    # 2.4: functions that were renamed in 2.0.
     "in1d": lambda *args, **kwargs: np.isin(*args, **kwargs).reshape(-1),
     "trapz": getattr(np, "trapezoid", None),
 }
@@ -52,35 +51,35 @@ REMOVED: dict[str, Any] = {
 
 @contextmanager
 def removed_names() -> Iterator[None]:
-    """In here MXNet can be imported: NumPy has the ``REMOVED`` names that it lacked."""
-    lent = {name: value for name, value in REMOVED.items() if name not in vars(np)}
-    vars(np).update(lent)
+    """Give NumPy the ``REMOVED`` names that it lacks, as a context in which MXNet is imported."""
+    missing = {name: value for name, value in REMOVED.items() if name not in vars(np)}
+    vars(np).update(missing)
     try:
         with warnings.catch_warnings():
-            # MXNet compares versions with what Python 3.12 dropped.
+            # MXNet compares versions with distutils, which Python 3.12 removed.
             warnings.filterwarnings("ignore", ".*distutils", DeprecationWarning)
             yield
-        _settle_mxnet()
+        _patch_mxnet_numpy()
     finally:
-        for name in lent:
+        for name in missing:
             delattr(np, name)
 
 
-def _settle_mxnet() -> None:
-    """Give MXNet's modules a NumPy of their own: a copy of this one as it is now."""
-    own = ModuleType(np.__name__, np.__doc__)
-    vars(own).update(vars(np))
+def _patch_mxnet_numpy() -> None:
+    """Replace NumPy in MXNet's modules by a copy that keeps the ``REMOVED`` names."""
+    numpy_copy = ModuleType(np.__name__, np.__doc__)
+    vars(numpy_copy).update(vars(np))
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "mxnet":
             names = vars(module)
-            names.update({name: own for name, value in names.items() if value is np})
+            names.update({name: numpy_copy for name, value in names.items() if value is np})
             if name in ("mxnet._ctypes.ndarray", "mxnet._ctypes.symbol"):
-                # They hand arguments to the engine as text, in which since NumPy 2 a shape may
-                # be "(4, np.int64(4))". So their str is one that writes it as before.
-                names["str"] = _text
+                # These pass arguments to the engine as text. Since NumPy 2, str may write a shape
+                # as "(4, np.int64(4))", which the engine cannot read.
+                names["str"] = _format_argument
 
 
-def _text(value: Any) -> str:
+def _format_argument(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         value = type(value)(x.item() if isinstance(x, np.generic) else x for x in value)
     return str(value)

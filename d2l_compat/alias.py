@@ -1,10 +1,10 @@
-"""``import d2l_compat.alias``: from then on ``d2l`` means this package.
+"""Make ``d2l`` mean this package: ``import d2l_compat.alias``.
 
-``from d2l import torch as d2l``, ``import d2l.jax`` and the like give the faces of ``d2l_compat``,
-also where an upstream ``d2l`` is installed. :func:`remove` gives back what was there before. In Jupyter
+Afterwards ``from d2l import torch as d2l``, ``import d2l.jax`` and the like import the packages in
+``d2l_compat``, even if an upstream ``d2l`` is installed. :func:`remove` undoes this. In Jupyter,
 ``%load_ext d2l_compat`` and ``%unload_ext d2l_compat`` do the same.
 
-Some of D2L's pages import MXNet before ``d2l``: it is found as always, and imported as our face imports it.
+Some of D2L's pages import MXNet before ``d2l``. MXNet is then imported in the way that ``d2l_compat.mxnet`` does it.
 """
 
 import sys
@@ -24,21 +24,21 @@ MODULES = [framework.module for framework in PYTHON_FRAMEWORKS.values()]
 
 
 class _Alias(MetaPathFinder, Loader):
-    """Finds ``d2l`` and all within it, before any other finder, and loads our module instead."""
+    """Finder that precedes all others, and loads our modules in place of ``d2l`` and its submodules."""
 
     def __init__(self) -> None:
-        self.before: dict[str, ModuleType] = {}  # what had been imported from upstream
+        self.upstream_modules: dict[str, ModuleType] = {}  # imported before the installation
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname == PYTHON_FRAMEWORKS["mxnet"].module:
-            return _mxnet(fullname, path)
-        if not _is_upstreams(fullname):
+            return _find_mxnet(fullname, path)
+        if not _is_upstream(fullname):
             return None
-        face = fullname.split(".")[1:2]
-        if face and face[0] not in MODULES:
-            # Without the module's name, or Python would say less.
+        package = fullname.split(".")[1:2]
+        if package and package[0] not in MODULES:
+            # Without name=, which would make Python replace the message by a shorter one.
             raise ModuleNotFoundError(
                 f"{fullname}: d2l_compat stands in for d2l, and has {', '.join(MODULES)}"
             )
@@ -46,38 +46,38 @@ class _Alias(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         if spec.name == UPSTREAM:
-            return None  # an empty one, by the name that asks for faces
+            return None  # Python makes an empty module
         name = OURS + spec.name.removeprefix(UPSTREAM)
         module = import_module(name)
         spec.loader_state = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """It has run already; but the import that is under way has put its own name on it."""
+        """Restore the spec of a module that ran already; this import has replaced it."""
         spec = module.__spec__
         if spec is not None and spec.loader_state is not None:
             module.__spec__ = spec.loader_state
         if module.__name__ == UPSTREAM:
-            vars(module).update(__version__=__version__, __getattr__=_is_in_the_faces)
+            vars(module).update(__version__=__version__, __getattr__=_raise_attribute_error)
 
 
-def _mxnet(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
+def _find_mxnet(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
     spec = PathFinder.find_spec(name, path)
     if spec is not None and spec.loader is not None:
         execute = spec.loader.exec_module
 
-        def with_removed_names(module: ModuleType) -> None:
-            # A computed name: no other framework's program needs it.
+        def execute_with_removed_names(module: ModuleType) -> None:
+            # A computed name: it shall not count as an import of the other frameworks' programs.
             with import_module(f"d2l_compat._{name}_numpy").removed_names():
                 execute(module)
 
-        setattr(spec.loader, "exec_module", with_removed_names)  # noqa: B010
+        setattr(spec.loader, "exec_module", execute_with_removed_names)  # noqa: B010
     return spec
 
 
-def _is_in_the_faces(name: str) -> Any:
-    """Of ``d2l`` itself: it has no names, although readers look for them there."""
-    if name.startswith("_"):  # Python itself asks for such names
+def _raise_attribute_error(name: str) -> Any:
+    """Say that names such as ``d2l.train_ch3`` are in the module of a framework."""
+    if name.startswith("_"):  # Python itself looks such names up
         raise AttributeError(f"module {UPSTREAM!r} has no attribute {name!r}")
     first, *others = MODULES
     raise AttributeError(
@@ -90,25 +90,25 @@ _alias = _Alias()
 
 
 def install() -> None:
-    """Let ``d2l`` mean this package; a second call changes nothing."""
+    """Make ``d2l`` mean this package; a second call changes nothing."""
     if _alias not in sys.meta_path:
-        _alias.before = _taken_out()
+        _alias.upstream_modules = _pop_modules()
         sys.meta_path.insert(0, _alias)
 
 
 def remove() -> None:
-    """Let ``d2l`` mean what it meant before, with the modules that had been imported from it."""
+    """Make ``d2l`` mean what it meant before, and restore the modules imported from it."""
     if _alias in sys.meta_path:
         sys.meta_path.remove(_alias)
-        _taken_out()
-        sys.modules.update(_alias.before)
+        _pop_modules()
+        sys.modules.update(_alias.upstream_modules)
 
 
-def _taken_out() -> dict[str, ModuleType]:
-    return {name: sys.modules.pop(name) for name in list(sys.modules) if _is_upstreams(name)}
+def _pop_modules() -> dict[str, ModuleType]:
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if _is_upstream(name)}
 
 
-def _is_upstreams(name: str) -> bool:
+def _is_upstream(name: str) -> bool:
     return name == UPSTREAM or name.startswith(f"{UPSTREAM}.")
 
 

@@ -1,4 +1,4 @@
-"""What every face has, whatever its framework: plots, text, data, and helpers of training code."""
+"""The names that every framework's package has: plots, text, data, and helpers of training code."""
 
 from d2l_compat._shared.boards import Animator, ProgressBoard
 from d2l_compat._shared.boxes import bbox_to_rect, show_bboxes

@@ -1,6 +1,6 @@
-"""The frameworks, in the order readers meet them: all that the shim, the tools and the tests need to know of each.
+"""The table of frameworks, in the order in which readers meet them.
 
-The keys name the extras in pyproject.toml, the locks, the code files of a lesson, and the folders of notebooks.
+The keys also name the extras in pyproject.toml, the locks, the programs of a lesson, and the folders of notebooks.
 """
 
 import sys
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Package:
-    module: str  # what is imported
-    distribution: str  # what is installed
+    module: str  # the name in an import statement
+    distribution: str  # the name in pip's command
     minimum: str  # the oldest version that works
-    extra: str = ""  # of the distribution, with its brackets
-    options: str = ""  # of the command that installs it
-    note: str = ""  # what else a reader must know who does not have it
+    extra: str = ""  # the distribution's extra, in brackets
+    options: str = ""  # of pip's command
+    note: str = ""  # added to the message that the package is missing
 
     @property
     def requirement(self) -> str:
@@ -30,13 +30,15 @@ class Package:
 class Framework:
     title: str
     module: str  # the module in d2l_compat, named as in upstream's d2l
-    packages: tuple[Package, ...]  # what the face imports; none where it is no Python module
-    besides: tuple[Package, ...] = ()  # what these import and do not ask for
+    packages: tuple[Package, ...]  # imported by that module; none if it is not Python
+    undeclared_dependencies: tuple[
+        Package, ...
+    ] = ()  # imported by ``packages`` without being required
     kernel: str = "python3"
-    services: tuple[str, ...] = ("Colab", "Kaggle", "Binder")  # which start that kernel
-    # In a lesson, and what stands there instead where it is executed on a GPU.
-    to_gpu: tuple[str, str] = ("d2l.cpu()", "d2l.gpu()")
-    gpu_environment: Mapping[str, str] = field(default_factory=dict)  # as precise as on the CPU
+    services: tuple[str, ...] = ("Colab", "Kaggle", "Binder")  # those that start this kernel
+    # A line in lessons, and its replacement for execution on a GPU.
+    gpu_replacement: tuple[str, str] = ("d2l.cpu()", "d2l.gpu()")
+    gpu_environment: Mapping[str, str] = field(default_factory=dict)  # for the CPU's precision
 
     @property
     def is_python(self) -> bool:
@@ -50,7 +52,7 @@ FRAMEWORKS = {
         "PyTorch",
         "torch",
         (Package("torch", "torch", "2.5"),),
-        to_gpu=(  # it takes a GPU only where it is told to
+        gpu_replacement=(  # PyTorch does not use a GPU by itself
             "from d2l_compat import torch as d2l",
             "from d2l_compat import torch as d2l; torch.set_default_device(d2l.gpu())",
         ),
@@ -59,7 +61,7 @@ FRAMEWORKS = {
         "TensorFlow",
         "tensorflow",
         (Package("tensorflow", "tensorflow", "2.17"), Package("keras", "keras", "3.7")),
-        to_gpu=('tf.config.set_visible_devices([], "GPU")', ""),
+        gpu_replacement=('tf.config.set_visible_devices([], "GPU")', ""),
         gpu_environment={"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
     ),
     "jax": Framework(
@@ -79,17 +81,19 @@ FRAMEWORKS = {
                 "mxnet",
                 "mxnet",
                 "1.9.1",
-                options="--no-deps ",  # it would take NumPy back below 2
-                note=" There is one for Linux on x86-64 only.",
+                options="--no-deps ",  # its dependencies would downgrade NumPy below 2
+                note=" It exists for Linux on x86-64 only.",
             ),
         ),
-        besides=(SETUPTOOLS,) if sys.version_info >= (3, 12) else (),  # it has distutils in it
+        undeclared_dependencies=(SETUPTOOLS,)
+        if sys.version_info >= (3, 12)
+        else (),  # for distutils
     ),
     "paddle": Framework(
         "PaddlePaddle",
         "paddle",
         (Package("paddle", "paddlepaddle", "3.3"),),
-        besides=(SETUPTOOLS,),
+        undeclared_dependencies=(SETUPTOOLS,),
     ),
     "mlx": Framework(
         "MLX",
@@ -99,8 +103,8 @@ FRAMEWORKS = {
                 "mlx.core",
                 "mlx",
                 "0.32.4",
-                extra="[cpu]",  # without it there is no backend on Linux
-                note=" There are ones for Linux and for macOS on Apple silicon.",
+                extra="[cpu]",  # the backend on Linux
+                note=" It exists for Linux and for macOS on Apple silicon.",
             ),
         ),
     ),
@@ -110,11 +114,11 @@ FRAMEWORKS = {
         (),
         kernel="java",
         services=("Binder",),  # Colab and Kaggle start Python only
-        to_gpu=("Device.cpu()", "Device.gpu()"),
+        gpu_replacement=("Device.cpu()", "Device.gpu()"),
     ),
 }
 
-# Those that have a face in Python.
+# Those with a package in Python.
 PYTHON_FRAMEWORKS = {
     name: framework for name, framework in FRAMEWORKS.items() if framework.packages
 }

@@ -1,6 +1,6 @@
-"""``python -m d2l_compat.kernel``: a Jupyter kernel for notebooks that say ``from d2l import ...``.
+"""Install a Jupyter kernel for notebooks with ``from d2l import ...``: ``python -m d2l_compat.kernel``.
 
-"Python (d2l)" is this Python, in which ``d2l`` means ``d2l_compat``; a notebook needs no edit at all.
+The kernel "Python (d2l)" is this Python, in which ``d2l`` means ``d2l_compat``; notebooks run in it unedited.
 """
 
 import argparse
@@ -28,13 +28,13 @@ SPEC = {
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m d2l_compat.kernel", description=__doc__)
     parser.add_argument("--user", action="store_true", help="for all your environments")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     from jupyter_client.kernelspec import KernelSpecManager
 
     with TemporaryDirectory() as folder:
         Path(folder, "kernel.json").write_text(json.dumps(SPEC, indent=2) + "\n", encoding="utf-8")
-        where = {"user": True} if asked.user else {"prefix": sys.prefix}
-        path = KernelSpecManager().install_kernel_spec(folder, NAME, **where)
+        target = {"user": True} if options.user else {"prefix": sys.prefix}
+        path = KernelSpecManager().install_kernel_spec(folder, NAME, **target)
     print(f'Installed "{SPEC["display_name"]}" in {path}')
 
 

@@ -1,1 +1,1 @@
-"""What the faces share, a room for each topic; no framework is imported here."""
+"""Code shared by the frameworks' packages, a module for each topic; no framework is imported here."""

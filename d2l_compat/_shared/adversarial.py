@@ -1,26 +1,26 @@
-"""Generative adversarial networks, as far as they are the same in every framework."""
+"""The parts of generative adversarial networks that are the same in every framework."""
 
 from typing import Any
 
-from d2l_compat._shared.checks import Arrays, callable_, fault
+from d2l_compat._shared.checks import Arrays, check_callable, fault
 
 
-def check(arrays: Arrays, net_D: Any, net_G: Any, loss: Any, **inputs: Any) -> int:
-    """Two networks, a loss, and real examples or noise, equally many; gives their number."""
+def check_arguments(arrays: Arrays, net_D: Any, net_G: Any, loss: Any, **inputs: Any) -> int:
+    """Check two networks, a loss, and equally many real examples and noise; return their number."""
     for what, function in ("net_D", net_D), ("net_G", net_G), ("loss", loss):
-        callable_(what, function)
+        check_callable(what, function)
     for what, array in inputs.items():
         arrays.check_instance(what, array)
-    counts = {what: tuple(arrays.shape(array)) for what, array in inputs.items()}
-    first, *others = (shape[:1] for shape in counts.values())
+    shapes = [tuple(arrays.shape(array)) for array in inputs.values()]
+    first, *others = (shape[:1] for shape in shapes)
     if not first or any(other != first for other in others):
-        got = f"shapes {', '.join(map(str, counts.values()))}"
+        got = f"shapes {', '.join(map(str, shapes))}"
         raise ValueError(fault(" and ".join(inputs), got, "as many rows of each, at least one"))
     return first[0]
 
 
-def check_judged(arrays: Arrays, Y: Any, batch_size: int) -> None:
-    """What ``net_D`` says is a number for each example."""
+def check_discriminator_output(arrays: Arrays, Y: Any, batch_size: int) -> None:
+    """Check that the output of ``net_D`` is a number for each example."""
     arrays.check_instance("net_D", Y)
     shape = tuple(arrays.shape(Y))
     if shape[:1] != (batch_size,) or any(n != 1 for n in shape[1:]):

@@ -1,4 +1,4 @@
-"""One way from any framework's array to NumPy; no framework is imported for it."""
+"""Conversion of any framework's arrays to NumPy, without importing a framework."""
 
 from typing import Any
 
@@ -9,25 +9,24 @@ from d2l_compat._shared.checks import fault
 
 
 def to_numpy(what: str, array: Any) -> NDArray[Any]:
-    """``array``, a framework's or a (nested) list of numbers or arrays, as a real NumPy array.
+    """Convert a framework's array, or a nested list of numbers or arrays, to a NumPy array of real numbers.
 
-    Gradients are left behind and device memory is copied. Raises TypeError for what is not
-    numeric and ValueError for rows of unequal length; ``what`` names it in the message.
+    Gradients are dropped and device memory is copied. Raises TypeError unless it is numeric, and ValueError
+    for rows of unequal length; ``what`` is its name in the message.
     """
-    need = "an array of real numbers"
     try:
-        numbers = np.asarray(_plain(array))
+        numbers = np.asarray(_convert(array))
     except ValueError:
         raise ValueError(fault(what, "rows of unequal length", "rows of one length")) from None
     if numbers.dtype.kind not in "biuf":
         got = f"{type(array).__name__} of dtype {numbers.dtype}"
-        raise TypeError(fault(what, got, need))
+        raise TypeError(fault(what, got, "an array of real numbers"))
     return numbers
 
 
-def _plain(array: Any) -> Any:
+def _convert(array: Any) -> Any:
     if isinstance(array, (list, tuple)):
-        return [_plain(part) for part in array]
+        return [_convert(part) for part in array]
     if hasattr(array, "asnumpy"):  # MXNet
         return array.asnumpy()
     if "bfloat16" in str(getattr(array, "dtype", "")):  # NumPy has none

@@ -1,6 +1,6 @@
-"""Curves that grow while a model is trained: D2L 0.17's ``Animator``, and 1.0's ``ProgressBoard``.
+"""Curves that grow during training: D2L 0.17's ``Animator``, and 1.0's ``ProgressBoard``.
 
-In Jupyter the figure is drawn anew in its place; elsewhere it is only kept, for ``plt.show()``.
+In Jupyter each figure replaces the one before; elsewhere a figure is displayed by ``plt.show()`` only.
 """
 
 import sys
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from d2l_compat._shared import plot
-from d2l_compat._shared.checks import instance, integer
+from d2l_compat._shared.checks import check_instance, integer
 from d2l_compat._shared.measuring import as_float
 from d2l_compat._shared.oo_design import HyperParameters
 
@@ -30,10 +30,9 @@ class Animator:
         ncols: int = 1,
         figsize: tuple[float, float] = (3.5, 2.5),
     ) -> None:
-        """The labels, limits and scales are those of :func:`plot`, and so are the ``fmts``.
+        """Create the figure; labels, limits, scales and ``fmts`` are as in :func:`plot`.
 
-        There are ``nrows`` by ``ncols`` axes, of which the first is drawn in; ``figsize`` is
-        (width, height) in inches.
+        Of ``nrows`` by ``ncols`` axes, curves are drawn in the first; ``figsize`` is (width, height) in inches.
         """
         plot.use_svg_display()
         self.fig, axes = plot.pyplot().subplots(nrows, ncols, figsize=figsize, squeeze=False)
@@ -44,21 +43,21 @@ class Animator:
         self.fmts = fmts
 
     def add(self, x: Any, y: Any) -> None:
-        """Add a point to each curve: numbers, or one for each curve; None leaves a curve out."""
-        ys = _several(y) or [y]
-        xs = _several(x) or [x] * len(ys)
+        """Add a point to each curve: ``x`` and ``y`` are numbers or a list of one per curve, None for no point."""
+        ys = _as_list(y) or [y]
+        xs = _as_list(x) or [x] * len(ys)
         while len(self.X) < len(ys):
             self.X.append([])
             self.Y.append([])
-        for curve, (a, b) in enumerate(zip(xs, ys, strict=True)):
-            if a is not None and b is not None:
-                self.X[curve].append(as_float("x", a))
-                self.Y[curve].append(as_float("y", b))
+        for curve, (curve_x, curve_y) in enumerate(zip(xs, ys, strict=True)):
+            if curve_x is not None and curve_y is not None:
+                self.X[curve].append(as_float("x", curve_x))
+                self.Y[curve].append(as_float("y", curve_y))
         axes = self.axes[0]
         axes.cla()
         plot.draw_curves(axes, self.X, self.Y, self.fmts)
         plot.set_axes(axes, *self._settings)
-        _show(self.fig)
+        _display(self.fig)
 
 
 class Point(NamedTuple):
@@ -97,20 +96,22 @@ class ProgressBoard(HyperParameters):
         figsize: tuple[float, float] = (3.5, 2.5),
         display: bool = True,
     ) -> None:
-        """``ls`` and ``colors`` are the curves' line styles and colours, in turn, by default those of
-        :func:`plot`; ``figsize`` is (width, height) in inches; without ``display`` nothing is drawn at all."""
+        """Set the style: ``ls`` and ``colors`` are cycles of line styles and colours, as in :func:`plot`.
+
+        ``figsize`` is (width, height) in inches. Nothing is drawn unless ``display`` is True.
+        """
         self.save_hyperparameters()
         self.raw: dict[str, list[Point]] = {}  # points not drawn yet, by label
         self.data: dict[str, list[Point]] = {}
 
     def draw(self, x: Any, y: Any, label: str, every_n: int = 1) -> None:
-        """Add the point (x, y) to a curve; of every ``every_n`` points the mean is drawn.
+        """Add the point (x, y) to a curve, which shows the mean of every ``every_n`` points.
 
-        Raises TypeError or ValueError where ``every_n`` is not an integer of at least 1, the label no
-        string, or x or y no number.
+        Raises TypeError or ValueError unless ``every_n`` is an integer of at least 1, the label a string,
+        and x and y numbers.
         """
         every_n = integer("every_n", every_n, 1)
-        instance("label", label, str, "a curve's name, a string")
+        check_instance("label", label, str, "a curve's name, a string")
         points = self.raw.setdefault(label, [])
         curve = self.data.setdefault(label, [])
         points.append(Point(as_float("x", x), as_float("y", y)))
@@ -135,19 +136,20 @@ class ProgressBoard(HyperParameters):
         labels = list(self.data)
         limits = (self.xlim, self.ylim, self.xscale, self.yscale)
         plot.set_axes(axes, self.xlabel, self.ylabel or "", *limits, labels)
-        _show(self.fig)
+        _display(self.fig)
 
 
-def _several(numbers: Any) -> list[Any]:
-    """Of a list or an array; nothing of a number, which may be a framework's."""
-    return list(numbers) if hasattr(numbers, "__len__") and getattr(numbers, "ndim", 1) > 0 else []
+def _as_list(numbers: Any) -> list[Any]:
+    """Return the elements of a list or an array; an empty list for a number or a framework's scalar."""
+    has_elements = hasattr(numbers, "__len__") and getattr(numbers, "ndim", 1) > 0
+    return list(numbers) if has_elements else []
 
 
-def _show(figure: Any) -> None:
+def _display(figure: Any) -> None:
     IPython = sys.modules.get("IPython")
     shell = IPython.get_ipython() if IPython else None
     if shell is not None and hasattr(shell, "kernel"):
         from IPython import display
 
         display.display(figure)
-        display.clear_output(wait=True)  # the next one, or the cell's end, takes its place
+        display.clear_output(wait=True)  # when the next figure comes, or the cell ends

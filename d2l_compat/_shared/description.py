@@ -1,4 +1,4 @@
-"""Figures in words: their text alternatives, in the language of their labels."""
+"""Text alternatives for figures, in the language of their labels."""
 
 import re
 from itertools import zip_longest
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
-# Below it a GPU has zero where the CPU still has a few bits.
+# Smaller numbers count as zero: a GPU has zero where a CPU still has a few bits.
 SMALLEST = np.finfo(np.float32).smallest_normal
 
-# The same numbers, in the same order.
-IN_ENGLISH = SimpleNamespace(
+# Both languages have the same numbers in the same order.
+ENGLISH_WORDS = SimpleNamespace(
     title='"{}": ',
     heat_map=(
         "Heat map, {} rows ({}) by {} columns ({}), {}, {} of {} zero; "
@@ -35,7 +35,7 @@ IN_ENGLISH = SimpleNamespace(
     bar="Bars",
     between=" ",
 )
-IN_CHINESE = SimpleNamespace(
+CHINESE_WORDS = SimpleNamespace(
     title="「{}」：",
     heat_map=(
         "熱圖，縱軸 {} 格，是{}；橫軸 {} 格，是{}；{}，零有 {} 個（共 {} 個）；"
@@ -59,52 +59,54 @@ IN_CHINESE = SimpleNamespace(
 
 
 def describe(figure: Any) -> str:
-    """A figure in words: the kind, labels and extent of everything drawn in it."""
-    say = IN_CHINESE if CHINESE.search(" ".join(_labels(figure))) else IN_ENGLISH
+    """Describe a figure in words: the kind, labels and extent of everything drawn in it."""
+    is_chinese = CHINESE.search(" ".join(_labels(figure)))
+    words = CHINESE_WORDS if is_chinese else ENGLISH_WORDS
     parts = []
     for axes in figure.axes:
-        title = say.title.format(axes.get_title()) if axes.get_title() else ""
+        title = words.title.format(axes.get_title()) if axes.get_title() else ""
         for image in axes.get_images():
-            parts.append(title + _describe_image(image, axes, say))
-        names = _names(axes)
-        lines, bars = axes.get_lines(), [each for each in axes.containers if len(each)]
-        for kind, of_kind in (say.line_plot, lines), (say.bar_chart, bars):
-            if of_kind:
+            parts.append(title + _describe_image(image, axes, words))
+        names = _legend_names(axes)
+        lines = axes.get_lines()
+        bar_groups = [container for container in axes.containers if len(container)]
+        for kind, artists in (words.line_plot, lines), (words.bar_chart, bar_groups):
+            if artists:
                 x, y = _label(axes, "x"), _label(axes, "y")
-                parts.append(title + kind.format(y or say.values, x or say.index))
+                parts.append(title + kind.format(y or words.values, x or words.index))
         for line, name in zip_longest(lines, names[: len(lines)]):
-            parts.append(_describe_line(line, name or say.curve, say))
-        for some, name in zip_longest(bars, names[: len(bars)]):
-            parts.append(_describe_bars(some, name or say.bar, say))
+            parts.append(_describe_line(line, name or words.curve, words))
+        for bars, name in zip_longest(bar_groups, names[: len(bar_groups)]):
+            parts.append(_describe_bars(bars, name or words.bar, words))
         for arrows in axes.collections:
             if hasattr(arrows, "U"):
-                parts.append(_describe_arrows(arrows, axes, say))
-    return say.between.join(parts) or "Empty figure."
+                parts.append(_describe_arrows(arrows, axes, words))
+    return words.between.join(parts) or "Empty figure."
 
 
 def _labels(figure: Any) -> list[str]:
-    """All that its axes say."""
-    found = []
+    """Return all titles, axis labels and legend entries."""
+    labels = []
     for axes in figure.axes:
-        found += [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), *_names(axes)]
-    return found
+        labels += [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), *_legend_names(axes)]
+    return labels
 
 
-def _names(axes: Any) -> list[str]:
+def _legend_names(axes: Any) -> list[str]:
     legend = axes.get_legend()
     return [text.get_text() for text in legend.get_texts()] if legend else []
 
 
-def _describe_image(image: Any, axes: Any, say: SimpleNamespace) -> str:
+def _describe_image(image: Any, axes: Any, words: SimpleNamespace) -> str:
     values = np.ma.masked_invalid(image.get_array()).compressed()
     rows, columns = image.get_array().shape[:2]
     return str(
-        say.heat_map.format(
+        words.heat_map.format(
             rows,
-            _label(axes, "y") or say.unnamed,
+            _label(axes, "y") or words.unnamed,
             columns,
-            _label(axes, "x") or say.unnamed,
-            _extent(values, say),
+            _label(axes, "x") or words.unnamed,
+            _extent(values, words),
             np.count_nonzero(abs(values) < SMALLEST),
             values.size,
             image.get_cmap().name,
@@ -113,43 +115,43 @@ def _describe_image(image: Any, axes: Any, say: SimpleNamespace) -> str:
     )
 
 
-def _describe_line(line: Any, name: str, say: SimpleNamespace) -> str:
+def _describe_line(line: Any, name: str, words: SimpleNamespace) -> str:
     x, y = (np.asarray(values, float) for values in line.get_data(orig=False))
     if not len(x):
-        return str(say.no_points.format(name))
-    extent = _extent(y[np.isfinite(y)], say)
-    return str(say.line.format(name, len(x), x[0], y[0], x[-1], y[-1], extent))
+        return str(words.no_points.format(name))
+    extent = _extent(y[np.isfinite(y)], words)
+    return str(words.line.format(name, len(x), x[0], y[0], x[-1], y[-1], extent))
 
 
-def _describe_bars(bars: Any, name: str, say: SimpleNamespace) -> str:
+def _describe_bars(bars: Any, name: str, words: SimpleNamespace) -> str:
     heights = np.array([bar.get_height() for bar in bars], float)
     first, last = bars[0].get_x(), bars[-1].get_x() + bars[-1].get_width()
-    return str(say.bars.format(name, len(heights), first, last, _extent(heights, say)))
+    return str(words.bars.format(name, len(heights), first, last, _extent(heights, words)))
 
 
-def _describe_arrows(arrows: Any, axes: Any, say: SimpleNamespace) -> str:
-    """How many point in each direction, or nearest to it."""
+def _describe_arrows(arrows: Any, axes: Any, words: SimpleNamespace) -> str:
+    """Count the arrows that point left, down, right and up, or nearest to it."""
     right, up = np.ma.filled(arrows.U, 0), np.ma.filled(arrows.V, 0)
-    if isinstance(arrows.angles, str) and arrows.angles == "xy":  # as the axes run
+    if isinstance(arrows.angles, str) and arrows.angles == "xy":  # in the axes' directions
         right, up = (-1) ** axes.xaxis_inverted() * right, (-1) ** axes.yaxis_inverted() * up
-    is_level = abs(right) > abs(up)
-    told = (
-        is_level & (right < 0),
-        ~is_level & (up < 0),
-        is_level & (right > 0),
-        ~is_level & (up > 0),
+    is_horizontal = abs(right) > abs(up)
+    directions = (
+        is_horizontal & (right < 0),
+        ~is_horizontal & (up < 0),
+        is_horizontal & (right > 0),
+        ~is_horizontal & (up > 0),
     )
-    return str(say.arrows.format(*map(np.count_nonzero, told)))
+    return str(words.arrows.format(*map(np.count_nonzero, directions)))
 
 
-def _extent(values: NDArray[Any], say: SimpleNamespace) -> str:
+def _extent(values: NDArray[Any], words: SimpleNamespace) -> str:
     if not values.size:
-        return str(say.no_extent)
-    return str(say.extent.format(values.min(), values.max()))
+        return str(words.no_extent)
+    return str(words.extent.format(values.min(), values.max()))
 
 
 def _label(axes: Any, which: str) -> str:
-    """An axis's label; a panel that shares the axis has it from a neighbour."""
-    group = getattr(axes, f"get_shared_{which}_axes")().get_siblings(axes)
-    labels = [getattr(each, f"get_{which}label")() for each in (axes, *group)]
+    """Return an axis's label, which may belong to a panel that shares the axis."""
+    siblings = getattr(axes, f"get_shared_{which}_axes")().get_siblings(axes)
+    labels = [getattr(panel, f"get_{which}label")() for panel in (axes, *siblings)]
     return next(filter(None, labels), "")

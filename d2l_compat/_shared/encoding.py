@@ -1,11 +1,11 @@
-"""Tables of positions, once for every framework."""
+"""Tables for positional encodings, computed once for every framework."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 def sinusoids(max_len: int, num_hiddens: int) -> NDArray[np.float64]:
-    """The positional encoding P of Vaswani et al. (2017), section 3.5.
+    """Return the positional encoding P of Vaswani et al. (2017), section 3.5.
 
     Row i is position i, from 0; column 2j holds sin(i / 10000^(2j/d)) and column 2j + 1 the
     cosine of the same angle, in radians, with d = ``num_hiddens``. An odd d has one cosine
@@ -22,23 +22,23 @@ def sinusoids(max_len: int, num_hiddens: int) -> NDArray[np.float64]:
 def rotations(
     max_len: int, num_hiddens: int, base: float, position_scale: float
 ) -> NDArray[np.float64]:
-    """The cosines and sines of rotary position embedding, Su et al. (2021), section 3.2.2.
+    """Return the cosines and sines of rotary position embedding, Su et al. (2021), section 3.2.2.
 
-    Pair l is turned at position i by the angle position_scale * i * base^(-2l/d), in radians, with d =
+    Pair l is rotated at position i by the angle position_scale * i * base^(-2l/d), in radians, with d =
     ``num_hiddens``. Shape (2, max_len, num_hiddens / 2), float64: first the cosines.
     """
-    speeds = float(base) ** -(np.arange(0, num_hiddens, 2) / num_hiddens)
-    angles = position_scale * np.arange(max_len)[:, None] * speeds
+    frequencies = float(base) ** -(np.arange(0, num_hiddens, 2) / num_hiddens)
+    angles = position_scale * np.arange(max_len)[:, None] * frequencies
     return np.stack([np.cos(angles), np.sin(angles)])
 
 
 def slopes(num_heads: int) -> NDArray[np.float64]:
-    """A slope for each head, Press et al. (2022): 2^(-8h/H) for head h of H, counted from 1.
+    """Return a slope for each head, Press et al. (2022): 2^(-8h/H) for head h of H, counted from 1.
 
-    Where H is no power of two, they are as in the authors' code: those of the power below, and then every
-    second one of the power above.
+    If H is no power of two, they are as in the authors' code: the slopes for the power below, and then every
+    second one of those for the power above.
     """
-    below = 1 << (num_heads.bit_length() - 1)
-    of_power = 2.0 ** (-8 * np.arange(1, below + 1) / below)
-    between = 2.0 ** (-8 * np.arange(1, 2 * below, 2) / (2 * below))
-    return np.concatenate([of_power, between[: num_heads - below]])
+    power = 1 << (num_heads.bit_length() - 1)  # the largest power of two that is at most num_heads
+    power_slopes = 2.0 ** (-8 * np.arange(1, power + 1) / power)
+    more_slopes = 2.0 ** (-8 * np.arange(1, 2 * power, 2) / (2 * power))
+    return np.concatenate([power_slopes, more_slopes[: num_heads - power]])

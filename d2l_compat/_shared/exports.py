@@ -1,6 +1,6 @@
-"""What a face exports, from its rooms' own lists; and a clear word where a name is missing.
+"""The names that a framework's package exports, and helpful errors for names that it lacks.
 
-Some rooms are areas of the book: they are loaded when one of their names is first used.
+They are the names in ``__all__`` of its modules. Some modules are lazy: imported when one of their names is first used.
 """
 
 import ast
@@ -13,39 +13,40 @@ from importlib.util import find_spec
 from typing import Any
 
 COMMON = "d2l_compat.common"
-# What D2L's pages use although it begins with _, and the area that has it; a star imports none of it.
+# Names with _ that D2L's pages use nevertheless, and their lazy modules. No star import includes them.
 HALF_PRIVATE = {"_WikiTextDataset": "bert", "_get_batch_loss_bert": "bert", "_read_wiki": "bert"}
-# Where D2L's packages have Pillow's module, which their pages open pictures with.
+# Packages with Pillow's module Image among their names, as in D2L, whose pages open pictures with it.
 WITH_IMAGE = (".torch", ".paddle")
 
 
-def names(face: str, areas: Sequence[str] = ()) -> Iterator[str]:
-    """The names of ``common`` and of a face's rooms: those of its modules that have an ``__all__``."""
-    for module, room in list(sys.modules.items()):
-        is_room = module.startswith(f"{face}.") and module.removeprefix(f"{face}.") not in areas
-        if is_room or module == COMMON:
-            yield from getattr(room, "__all__", ())
-    for area in areas:
-        yield from _of_area(face, area)
+def list_names(package: str, lazy_modules: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the names of ``common`` and of the modules of a framework's package."""
+    for name, module in list(sys.modules.items()):
+        is_submodule = name.startswith(f"{package}.")
+        is_lazy = name.removeprefix(f"{package}.") in lazy_modules
+        if name == COMMON or (is_submodule and not is_lazy):
+            yield from getattr(module, "__all__", ())
+    for lazy_module in lazy_modules:
+        yield from _read_exports(package, lazy_module)
 
 
 @cache
-def _of_area(face: str, area: str) -> list[str]:
-    """Its ``__all__``, read without loading it: that may take a while, or need a package more."""
-    spec = find_spec(f"{face}.{area}")
-    return listed(spec.loader.get_source(spec.name))  # type: ignore[union-attr]
+def _read_exports(package: str, module: str) -> list[str]:
+    """Return a module's ``__all__`` without importing it, which may be slow or need another package."""
+    spec = find_spec(f"{package}.{module}")
+    return parse_exports(spec.loader.get_source(spec.name))  # type: ignore[union-attr]
 
 
-def listed(source: str) -> list[str]:
-    """The list that a module's source sets ``__all__`` to; an empty one where it sets none."""
+def parse_exports(source: str) -> list[str]:
+    """Return the list that a module's source assigns to ``__all__``; an empty one if there is none."""
     for line in ast.parse(source).body:
         if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "__all__":
             return ast.literal_eval(line.value)
     return []
 
 
-def attribute(face: str, name: str, areas: Sequence[str] = ()) -> Any:
-    """Of a face, what it has not got by itself: ``plt``, ``Image`` and the names of areas, when they are first used.
+def load_attribute(package: str, name: str, lazy_modules: Sequence[str] = ()) -> Any:
+    """Return what a package provides on first use: ``plt``, ``Image``, or a name of a lazy module.
 
     Raises AttributeError with the nearest names.
     """
@@ -53,20 +54,20 @@ def attribute(face: str, name: str, areas: Sequence[str] = ()) -> Any:
         from d2l_compat._shared.plt import plt
 
         return plt
-    if name == "Image" and face.endswith(WITH_IMAGE):
+    if name == "Image" and package.endswith(WITH_IMAGE):
         from PIL import Image
 
         return Image
     if name == "__all__":
-        return list(names(face, areas))
-    if name.startswith("_") and HALF_PRIVATE.get(name) not in areas:  # Python itself asks for such
-        raise AttributeError(f"module {face!r} has no attribute {name!r}")
-    for area in areas:
-        if name in _of_area(face, area) or HALF_PRIVATE.get(name) == area:
-            room = import_module(f"{face}.{area}")
-            found = getattr(room, name)
-            setattr(sys.modules[face], name, found)  # from now on it has it
-            return found
-    nearest = get_close_matches(name, names(face, areas), n=3, cutoff=0.5)
+        return list(list_names(package, lazy_modules))
+    if name.startswith("_") and HALF_PRIVATE.get(name) not in lazy_modules:
+        # Python itself looks such names up, so the error is Python's own.
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    for lazy_module in lazy_modules:
+        if name in _read_exports(package, lazy_module) or HALF_PRIVATE.get(name) == lazy_module:
+            value = getattr(import_module(f"{package}.{lazy_module}"), name)
+            setattr(sys.modules[package], name, value)  # this function is not called again for it
+            return value
+    nearest = get_close_matches(name, list_names(package, lazy_modules), n=3, cutoff=0.5)
     hint = f"; the nearest names are {', '.join(nearest)}" if nearest else ""
-    raise AttributeError(f"{name}: {face} has no such name (yet){hint}")
+    raise AttributeError(f"{name}: {package} has no such name (yet){hint}")

@@ -1,49 +1,50 @@
-"""Hyperparameter optimization: what suggests configurations, and who tries them. No framework is known here."""
+"""Hyperparameter optimization: searchers, schedulers and a tuner, for any framework."""
 
 import time
 from collections.abc import Callable
 from typing import Any
 
-from d2l_compat._shared.checks import callable_, fault, instance, size
+from d2l_compat._shared.checks import check_callable, check_instance, fault, size
 from d2l_compat._shared.oo_design import HyperParameters
-from d2l_compat._shared.training import undefined
+from d2l_compat._shared.training import undefined_method_error
 
 Config = dict[str, Any]
 
 
 class HPOSearcher(HyperParameters):
-    """The base class of what draws configurations: ``sample_configuration()`` is to be defined."""
+    """The base class of searchers, which draw configurations: define ``sample_configuration()``."""
 
     def sample_configuration(self) -> Config:
-        """The next configuration to be tried."""
-        raise undefined(self, "sample_configuration")
+        """Return the next configuration to try; to be defined."""
+        raise undefined_method_error(self, "sample_configuration")
 
     def update(self, config: Config, error: float, additional_info: Any = None) -> None:
-        """Learn what came of ``config``. Here nothing is learned."""
+        """Learn from the error of ``config``. This class learns nothing."""
 
 
 class RandomSearcher(HPOSearcher):
-    """Random search (Bergstra and Bengio, 2012): each hyperparameter is drawn from its own distribution."""
+    """Random search, Bergstra and Bengio (2012): each hyperparameter is drawn from its own distribution."""
 
     config_space: dict[str, Any]
     initial_config: Config | None
 
     def __init__(self, config_space: dict[str, Any], initial_config: Config | None = None) -> None:
-        """``config_space`` has for each name a distribution, of SciPy's or with a method ``rvs()`` like theirs.
-        ``initial_config`` is the first configuration, if it is not to be drawn. Raises TypeError for others.
+        """Set a distribution for each name: one of SciPy's, or any object with a method ``rvs()`` like theirs.
+
+        ``initial_config`` is the first configuration, None to draw that, too. Raises TypeError for other values.
         """
         need = "a dict of distributions, which have rvs()"
-        instance("config_space", config_space, dict, need)
+        check_instance("config_space", config_space, dict, need)
         for name, domain in config_space.items():
             if not hasattr(domain, "rvs"):
                 got = f"{type(domain).__name__} for {name!r}"
                 raise TypeError(fault("config_space", got, need))
         if initial_config is not None:
-            instance("initial_config", initial_config, dict, "a dict, or None")
+            check_instance("initial_config", initial_config, dict, "a dict, or None")
         self.save_hyperparameters()
 
     def sample_configuration(self) -> Config:
-        """``initial_config`` at the first call; from then on a number drawn for each name."""
+        """Return ``initial_config`` at the first call, and then a number drawn for each name."""
         config, self.initial_config = self.initial_config, None
         if config is not None:
             return dict(config)
@@ -51,53 +52,56 @@ class RandomSearcher(HPOSearcher):
 
 
 class HPOScheduler(HyperParameters):
-    """The base class of what decides on the next trial: ``suggest`` and ``update`` are to be defined."""
+    """The base class of schedulers, which decide on the next trial: define ``suggest`` and ``update``."""
 
     def suggest(self) -> Config:
-        """The configuration of the next trial."""
-        raise undefined(self, "suggest")
+        """Return the configuration of the next trial; to be defined."""
+        raise undefined_method_error(self, "suggest")
 
     def update(self, config: Config, error: float, info: Any = None) -> None:
-        """Learn what came of ``config``."""
-        raise undefined(self, "update")
+        """Learn from the error of ``config``; to be defined."""
+        raise undefined_method_error(self, "update")
 
 
 class BasicScheduler(HPOScheduler):
-    """Each trial is what ``searcher`` draws, whatever came before."""
+    """A scheduler that tries what ``searcher`` draws, regardless of earlier trials."""
 
     searcher: HPOSearcher
 
     def __init__(self, searcher: HPOSearcher) -> None:
-        """Raises TypeError where ``searcher`` has no ``sample_configuration``."""
+        """Set the searcher. Raises TypeError if it has no ``sample_configuration``."""
         if not hasattr(searcher, "sample_configuration"):
             raise TypeError(fault("searcher", type(searcher).__name__, "an HPOSearcher"))
         self.save_hyperparameters()
 
     def suggest(self) -> Config:
-        """What the searcher draws."""
+        """Return what the searcher draws."""
         return self.searcher.sample_configuration()
 
     def update(self, config: Config, error: float, info: Any = None) -> None:
-        """Tell the searcher."""
+        """Pass the error on to the searcher."""
         self.searcher.update(config, error, additional_info=info)
 
 
 class HPOTuner(HyperParameters):
-    """Tries one configuration after the other, and keeps the best.
+    """Tries configurations one by one, and keeps the best.
 
-    ``incumbent`` is the best configuration so far, ``incumbent_error`` its error; ``records`` has each trial's
-    config, error and runtime. After each trial, ``incumbent_trajectory`` has the least error so far, and
-    ``cumulative_runtime`` the seconds that all trials have taken, as ``current_runtime`` has them now.
+    ``incumbent`` is the best configuration so far, ``incumbent_error`` its error; ``records`` has the config, error
+    and runtime of each trial. ``incumbent_trajectory`` has the least error after each trial, ``cumulative_runtime``
+    the seconds of all trials after each, and ``current_runtime`` the last of these.
     """
 
     scheduler: HPOScheduler
     objective: Callable[..., Any]
 
     def __init__(self, scheduler: HPOScheduler, objective: Callable[..., Any]) -> None:
-        """``objective(**config)`` gives an error, a number or a tensor. Raises TypeError for what cannot be called."""
+        """Set the scheduler, and a function ``objective(**config)`` that returns an error, a number or a tensor.
+
+        Raises TypeError if ``scheduler`` has no ``suggest``, or ``objective`` cannot be called.
+        """
         if not hasattr(scheduler, "suggest"):
             raise TypeError(fault("scheduler", type(scheduler).__name__, "an HPOScheduler"))
-        callable_("objective", objective)
+        check_callable("objective", objective)
         self.save_hyperparameters()
         self.incumbent: Config | None = None
         self.incumbent_error: float | None = None
@@ -107,7 +111,7 @@ class HPOTuner(HyperParameters):
         self.records: list[dict[str, Any]] = []
 
     def run(self, number_of_trials: int) -> None:
-        """Try as many configurations, and print what comes of each.
+        """Try ``number_of_trials`` configurations, and print the result of each.
 
         Raises TypeError or ValueError for ``number_of_trials`` below 1.
         """
@@ -122,7 +126,7 @@ class HPOTuner(HyperParameters):
             print(f"    error = {error}, runtime = {runtime}")
 
     def bookkeeping(self, config: Config, error: float, runtime: float) -> None:
-        """Keep what came of a trial, which took ``runtime`` seconds."""
+        """Record the result of a trial that took ``runtime`` seconds."""
         self.records.append({"config": config, "error": error, "runtime": runtime})
         if self.incumbent_error is None or error < self.incumbent_error:
             self.incumbent, self.incumbent_error = config, error

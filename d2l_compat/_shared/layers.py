@@ -1,7 +1,7 @@
-"""The signatures of layers that are made with the same arguments in several frameworks.
+"""Signatures of layers that take the same arguments in several frameworks.
 
-A face's layer inherits from one of these and from its framework's own layer, in this order. It makes its
-parts in ``_make_layers``, which gets the arguments by name, checked.
+A framework's layer inherits from one of these classes and from the framework's base class, in this order. It
+creates its sublayers in ``_make_layers``, which gets checked arguments by name.
 """
 
 from typing import Any, overload
@@ -33,17 +33,17 @@ class MultiHeadAttention(_Signed):
         dropout: float,
         bias: bool = False,
     ) -> None: ...
-    @signatures.overloaded
-    def __init__(self, *, num_hiddens: int, num_heads: int, **given: Any) -> None:
-        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+    @signatures.parse_overloads
+    def __init__(self, *, num_hiddens: int, num_heads: int, **arguments: Any) -> None:
+        """Create the layers; ``dropout``, from 0 to 1, is the fraction of weights dropped in training.
 
-        Raises ValueError where num_hiddens is not a multiple of num_heads, and ValueError or
+        Raises ValueError unless num_hiddens is a multiple of num_heads, and ValueError or
         TypeError for arguments of a wrong range or kind.
         """
-        checks.heads(num_hiddens, num_heads)
+        checks.check_heads(num_hiddens, num_heads)
         super().__init__()
         self.num_hiddens, self.num_heads = num_hiddens, num_heads
-        self._make_layers(num_hiddens, **given)
+        self._make_layers(num_hiddens, **arguments)
 
 
 class AdditiveAttention(_Signed):
@@ -53,14 +53,14 @@ class AdditiveAttention(_Signed):
     def __init__(
         self, key_size: int, query_size: int, num_hiddens: int, dropout: float
     ) -> None: ...
-    @signatures.overloaded
-    def __init__(self, **given: Any) -> None:
-        """``dropout``, from 0 to 1, is the share of weights dropped in training.
+    @signatures.parse_overloads
+    def __init__(self, **arguments: Any) -> None:
+        """Create the layers; ``dropout``, from 0 to 1, is the fraction of weights dropped in training.
 
         Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         super().__init__()
-        self._make_layers(**given)
+        self._make_layers(**arguments)
 
 
 class RotaryEncoding(_Signed):
@@ -73,14 +73,14 @@ class RotaryEncoding(_Signed):
         layout: str = "interleaved",
         position_scale: float = 1.0,
     ) -> None:
-        """``num_hiddens``: the even width of what is turned, which in multi-head attention is a head's.
+        """Compute the angles for ``num_hiddens`` features, an even number: in multi-head attention those of a head.
 
-        ``max_len``: how many positions there are, from 0 to max_len - 1. ``position_scale`` multiplies them:
-        with 0.5, twice as many lie in the range of angles (position interpolation, Chen et al., 2023).
+        Positions are from 0 to ``max_len`` - 1. ``position_scale`` multiplies them: with 0.5, twice as many
+        lie in the range of angles (position interpolation, Chen et al., 2023).
         Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         super().__init__()
-        sizes = checks.rotary_arguments(num_hiddens, max_len, base, layout, position_scale)
+        sizes = checks.rotary_sizes(num_hiddens, max_len, base, layout, position_scale)
         self.num_hiddens, self.max_len = sizes
         self.base, self.layout, self.position_scale = base, layout, position_scale
         self._make_layers()
@@ -91,11 +91,11 @@ class PositionWiseFFN(_Signed):
     def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...
     @overload
     def __init__(self, ffn_num_input: int, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...
-    @signatures.overloaded
-    def __init__(self, **given: Any) -> None:
-        """Raises ValueError or TypeError for sizes that are not integers of at least 1."""
+    @signatures.parse_overloads
+    def __init__(self, **sizes: Any) -> None:
+        """Create the layers. Raises ValueError or TypeError for sizes that are not integers of at least 1."""
         super().__init__()
-        self._make_layers(**given)
+        self._make_layers(**sizes)
 
 
 class TransformerEncoderBlock(_Signed):
@@ -122,12 +122,12 @@ class TransformerEncoderBlock(_Signed):
         dropout: float,
         use_bias: bool = False,
     ) -> None: ...
-    @signatures.overloaded
-    def __init__(self, **given: Any) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+    @signatures.parse_overloads
+    def __init__(self, **arguments: Any) -> None:
+        """Create the layers. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()
-        norm_shape = given.pop("norm_shape", given["num_hiddens"])
-        self._make_layers(norm_shape, **given)
+        norm_shape = arguments.pop("norm_shape", arguments["num_hiddens"])
+        self._make_layers(norm_shape, **arguments)
 
 
 class TransformerEncoder(_Signed):
@@ -160,9 +160,9 @@ class TransformerEncoder(_Signed):
         dropout: float,
         use_bias: bool = False,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, *, vocab_size: int, num_blks: int, **block: Any) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+        """Create the layers. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()
         self.num_hiddens = block["num_hiddens"]
         self._make_layers(vocab_size, num_blks, **block)
@@ -196,12 +196,12 @@ class BERTEncoder(_Signed):
         query_size: int = 768,
         value_size: int = 768,
     ) -> None: ...
-    @signatures.overloaded
-    def __init__(self, *, vocab_size: int, max_len: int, **given: Any) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+    @signatures.parse_overloads
+    def __init__(self, *, vocab_size: int, max_len: int, **config: Any) -> None:
+        """Create the layers. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()
-        num_blks = given["num_blks" if "num_blks" in given else "num_layers"]
-        self._make_layers(vocab_size, max_len, num_blks, **signatures.of_bert(given))
+        num_blks = config["num_blks" if "num_blks" in config else "num_layers"]
+        self._make_layers(vocab_size, max_len, num_blks, **signatures.bert_block_arguments(config))
 
 
 class BERTModel(_Signed):
@@ -235,10 +235,10 @@ class BERTModel(_Signed):
         mlm_in_features: int = 768,
         nsp_in_features: int = 768,
     ) -> None: ...
-    @signatures.overloaded
-    def __init__(self, **given: Any) -> None:
-        """Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
+    @signatures.parse_overloads
+    def __init__(self, **config: Any) -> None:
+        """Create the layers. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()
         names = ("hid_in_features", "mlm_in_features", "nsp_in_features")
-        features = {name: given.pop(name, given["num_hiddens"]) for name in names}
-        self._make_layers(**features, **given)
+        features = {name: config.pop(name, config["num_hiddens"]) for name in names}
+        self._make_layers(**features, **config)

@@ -1,4 +1,4 @@
-"""Linear regression from scratch, as far as it is the same in every framework."""
+"""The parts of linear regression from scratch that are the same in every framework."""
 
 from collections.abc import Callable, Iterable, Sized
 from typing import Any
@@ -8,21 +8,21 @@ import numpy as np
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.checks import (
     Arrays,
-    callable_,
+    check_callable,
+    check_instance,
+    check_representable,
     fault,
-    held,
-    instance,
+    format_value,
     real,
-    shown,
     size,
 )
 
 
 def check_rows(arrays: Arrays, data_arrays: Any, batch_size: Any, is_train: Any) -> None:
-    """Several arrays of equally many rows, at least one, a size, and whether they are shuffled."""
+    """Check arrays of equally many rows, at least one, a batch size, and whether rows are shuffled."""
     need = "a tuple or a list of tensors"
     if not isinstance(data_arrays, (tuple, list)) or not data_arrays:
-        raise TypeError(fault("data_arrays", shown(data_arrays), need))
+        raise TypeError(fault("data_arrays", format_value(data_arrays), need))
     for array in data_arrays:
         arrays.check_instance("data_arrays", array, need)
     shapes = [tuple(arrays.shape(array)) for array in data_arrays]
@@ -30,13 +30,13 @@ def check_rows(arrays: Arrays, data_arrays: Any, batch_size: Any, is_train: Any)
         got = f"shapes {', '.join(map(str, shapes))}"
         raise ValueError(fault("data_arrays", got, "equally many rows of each, at least one"))
     size("batch_size", batch_size)
-    instance("is_train", is_train, (bool, int), "True or False")
+    check_instance("is_train", is_train, (bool, int), "True or False")
 
 
 def check_product(arrays: Arrays, X: Any, w: Any, b: Any) -> Any:
-    """Inputs (..., features), weights (features, outputs) or (features,), and a bias for the outputs.
+    """Check inputs (..., features), weights (features, outputs) or (features,), and a bias for the outputs.
 
-    Gives the bias, a number as one that the inputs' dtype has.
+    Return the bias, a Python number as a float.
     """
     arrays.check_instance("X", X)
     check_weights(arrays, w)
@@ -45,7 +45,7 @@ def check_product(arrays: Arrays, X: Any, w: Any, b: Any) -> Any:
     arrays.check_last_dimension("X", X, arrays.shape(w)[0])
     if not isinstance(b, arrays.types):
         arrays.check_floating("X and w", X, w)
-        return _number(arrays, b, X)
+        return _bias_number(arrays, b, X)
     arrays.check_floating("X, w and b", X, w, b)
     outputs = (*arrays.shape(X)[:-1], *arrays.shape(w)[1:])
     try:
@@ -58,8 +58,8 @@ def check_product(arrays: Arrays, X: Any, w: Any, b: Any) -> Any:
     return b
 
 
-def _number(arrays: Arrays, b: Any, x: Any) -> float:
-    held("b", b, arrays.dtype(x))
+def _bias_number(arrays: Arrays, b: Any, x: Any) -> float:
+    check_representable("b", b, arrays.dtype(x))
     return float(b)
 
 
@@ -71,7 +71,7 @@ def check_weights(arrays: Arrays, w: Any) -> None:
 
 
 def check_data_arguments(arrays: Arrays, w: Any, b: Any, num_examples: Any) -> Any:
-    """Of examples that are drawn: weights, a bias and a number of examples. Gives the bias."""
+    """Check the arguments of synthetic data: weights, a bias, a number of examples. Return the bias."""
     check_weights(arrays, w)
     arrays.check_floating("w", w)
     if tuple(arrays.shape(w)[1:]) not in ((), (1,)):
@@ -79,7 +79,7 @@ def check_data_arguments(arrays: Arrays, w: Any, b: Any, num_examples: Any) -> A
         raise ValueError(fault("w", f"shape {tuple(arrays.shape(w))}", need))
     size("num_examples", num_examples)
     if not isinstance(b, arrays.types):
-        return _number(arrays, b, w)
+        return _bias_number(arrays, b, w)
     arrays.check_floating("w and b", w, b)
     if np.prod(arrays.shape(b)) != 1:
         raise ValueError(fault("b", f"shape {tuple(arrays.shape(b))}", "one number"))
@@ -87,28 +87,28 @@ def check_data_arguments(arrays: Arrays, w: Any, b: Any, num_examples: Any) -> A
 
 
 def check_targets(arrays: Arrays, y_hat: Any, y: Any) -> None:
-    """Predictions, and as many numbers that they are compared with."""
+    """Check predictions, and equally many targets."""
     arrays.check_instance("y_hat", y_hat)
     arrays.check_instance("y", y)
     arrays.check_floating("y_hat", y_hat)
-    of_y_hat, of_y = tuple(arrays.shape(y_hat)), tuple(arrays.shape(y))
-    if np.prod(of_y_hat) != np.prod(of_y):
-        got = f"shape {of_y} for predictions of shape {of_y_hat}"
+    predictions_shape, shape = tuple(arrays.shape(y_hat)), tuple(arrays.shape(y))
+    if np.prod(predictions_shape) != np.prod(shape):
+        got = f"shape {shape} for predictions of shape {predictions_shape}"
         raise ValueError(fault("y", got, "one number for each prediction"))
     if arrays.dtype(y).startswith(("bool", "complex")):
         raise TypeError(fault("y", f"dtype {arrays.dtype(y)}", "a dtype of numbers"))
 
 
 def check_descent(params: Any, lr: Any, batch_size: Any) -> None:
-    """Parameters, a learning rate, and the number of examples that the gradients are the sum of."""
+    """Check parameters, a learning rate, and the number of examples whose gradients were summed."""
     if not isinstance(params, Iterable) or isinstance(params, (str, bytes)):
-        raise TypeError(fault("params", shown(params), "a list of parameters"))
+        raise TypeError(fault("params", format_value(params), "a list of parameters"))
     real("lr", lr, "a number")
     size("batch_size", batch_size)
 
 
-def with_gradients(params: Iterable[Any], gradients: Iterable[Any]) -> list[tuple[Any, Any]]:
-    """Each parameter with its gradient, which must be there."""
+def pair_with_gradients(params: Iterable[Any], gradients: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """Return pairs of a parameter and its gradient; raise ValueError if one has no gradient."""
     pairs = [*zip(params, gradients, strict=True)]
     if any(gradient is None for _, gradient in pairs):
         need = "gradients of all; call backward first"
@@ -119,12 +119,12 @@ def with_gradients(params: Iterable[Any], gradients: Iterable[Any]) -> list[tupl
 def mean_loss(
     net: Any, data_iter: Any, loss: Any, as_outputs: Callable[[Any, Any], Any] = lambda y, _: y
 ) -> float:
-    """The mean of ``loss(net(X), y)`` over all numbers that it gives, for all batches.
+    """Return the mean of all numbers in ``loss(net(X), y)``, over all batches.
 
-    ``as_outputs(y, outputs)`` gives labels the shape of outputs, where losses want it.
+    ``as_outputs(y, outputs)`` reshapes labels like outputs, for losses that need it.
     """
-    callable_("net", net)
-    callable_("loss", loss)
+    check_callable("net", net)
+    check_callable("loss", loss)
     total, count = 0.0, 0
     for X, y in batches(data_iter):
         outputs = net(X)
@@ -132,30 +132,32 @@ def mean_loss(
         total += float(losses.sum())
         count += losses.size
     if not count:
-        raise no_examples("data_iter")
+        raise no_examples_error("data_iter")
     return total / count
 
 
 def batches(data_iter: Any, what: str = "data_iter") -> Iterable[tuple[Any, Any]]:
-    """Each batch of ``data_iter``, which is inputs and labels; ``what`` is its name in messages."""
+    """Yield each batch of ``data_iter``, inputs and labels; ``what`` is its name in messages."""
     need = "batches (inputs, labels)"
     if not isinstance(data_iter, Iterable) or isinstance(data_iter, (str, bytes, dict)):
-        raise TypeError(fault(what, shown(data_iter), need))
+        raise TypeError(fault(what, format_value(data_iter), need))
     for batch in data_iter:
         if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-            raise TypeError(fault(what, f"a batch that is {shown(batch)}", need))
+            raise TypeError(fault(what, f"a batch that is {format_value(batch)}", need))
         yield batch[0], batch[1]
 
 
 def count_batches(what: str, data_iter: Any) -> int:
-    """How many there are: at least one."""
-    is_scalar = getattr(data_iter, "ndim", 1) == 0  # of which frameworks say that it has a length
+    """Return the number of batches, at least one."""
+    is_scalar = (
+        getattr(data_iter, "ndim", 1) == 0
+    )  # scalars of a framework have __len__, which raises
     count = len(data_iter) if isinstance(data_iter, Sized) and not is_scalar else 0
     if not count:
-        raise TypeError(fault(what, shown(data_iter), "batches, at least one"))
+        raise TypeError(fault(what, format_value(data_iter), "batches, at least one"))
     return count
 
 
-def no_examples(what: str) -> ValueError:
-    """For who has gone through all batches, and there was none."""
+def no_examples_error(what: str) -> ValueError:
+    """Return an error to raise after a loop over batches that had none."""
     return ValueError(fault(what, "no examples", "at least one batch"))

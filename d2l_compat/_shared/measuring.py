@@ -1,4 +1,4 @@
-"""What a reader's training loop measures with: a timer, and sums."""
+"""Timers and sums for training loops."""
 
 import time
 from typing import Any, Self
@@ -6,11 +6,11 @@ from typing import Any, Self
 import numpy as np
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault, instance, size
+from d2l_compat._shared.checks import check_instance, fault, size
 
 
 def as_float(what: str, x: Any) -> float:
-    """A number that may be a framework's; its gradient is left behind."""
+    """Return a number, which may be an array of a framework, as a float without gradient."""
     number = to_numpy(what, x)
     if number.size != 1:
         raise ValueError(fault(what, f"shape {number.shape}", "one number"))
@@ -18,7 +18,7 @@ def as_float(what: str, x: Any) -> float:
 
 
 class Timer:
-    """Measures times, in seconds; it starts when it is made."""
+    """A stopwatch for several times, in seconds; it starts at once."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
@@ -29,29 +29,29 @@ class Timer:
         self.tik = time.perf_counter()
 
     def stop(self) -> float:
-        """Stop timing; keep the time, and return it."""
+        """Stop timing; record the time, and return it."""
         self.times.append(time.perf_counter() - self.tik)
         return self.times[-1]
 
     def avg(self) -> float:
-        """The mean of all times; 0 where there is none."""
+        """Return the mean of all times; 0 if there are none."""
         return sum(self.times) / len(self.times) if self.times else 0.0
 
     def sum(self) -> float:
-        """All times together."""
+        """Return the sum of all times."""
         return sum(self.times)
 
     def cumsum(self) -> list[float]:
-        """The running sums of the times."""
+        """Return the running sums of the times."""
         return np.cumsum(self.times).tolist()
 
 
 class Benchmark:
-    """Measures what is done in it, and prints that: ``with d2l.Benchmark("one by one"): ...``"""
+    """A context that prints how long its body takes: ``with d2l.Benchmark("one by one"): ...``."""
 
     def __init__(self, description: str = "Done") -> None:
-        """``description`` begins the line that is printed. Raises TypeError where it is no string."""
-        instance("description", description, str, "a string")
+        """Set the beginning of the printed line. Raises TypeError unless it is a string."""
+        check_instance("description", description, str, "a string")
         self.description = description
 
     def __enter__(self) -> Self:
@@ -66,19 +66,18 @@ class Accumulator:
     """``n`` sums: ``add(1, 2)`` adds 1 to the first and 2 to the second; ``[i]`` reads one."""
 
     def __init__(self, n: int) -> None:
-        """Raises TypeError or ValueError where ``n`` is not an integer of at least 1."""
+        """Set ``n`` sums to 0. Raises TypeError or ValueError unless ``n`` is an integer of at least 1."""
         self.data = [0.0] * size("n", n)
 
     def add(self, *args: Any) -> None:
         """Add one number to each sum. Raises ValueError for more numbers or fewer."""
         if len(args) != len(self.data):
-            raise ValueError(
-                fault("args", f"{len(args)} numbers", f"{len(self.data)}, one for each sum")
-            )
+            need = f"{len(self.data)}, one for each sum"
+            raise ValueError(fault("args", f"{len(args)} numbers", need))
         self.data = [a + as_float("args", b) for a, b in zip(self.data, args, strict=True)]
 
     def reset(self) -> None:
-        """All sums are 0 again."""
+        """Set all sums to 0."""
         self.data = [0.0] * len(self.data)
 
     def __getitem__(self, idx: int) -> float:

@@ -1,4 +1,4 @@
-"""D2L's object-oriented design: classes in several cells, and arguments kept as attributes."""
+"""D2L's object-oriented design: classes defined in several cells, and arguments saved as attributes."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -8,9 +8,9 @@ from d2l_compat._shared.checks import fault
 
 
 def add_to_class(Class: type) -> Callable[[Callable[..., Any]], None]:
-    """Decorator: the function below becomes a method of ``Class``, under its own name.
+    """Decorate a function to become a method of ``Class``, of its existing objects, too.
 
-    Objects that exist already have it too. Raises TypeError if ``Class`` is not a class.
+    Raises TypeError if ``Class`` is not a class.
     """
     if not isinstance(Class, type):
         raise TypeError(fault("Class", type(Class).__name__, "a class"))
@@ -24,12 +24,12 @@ def add_to_class(Class: type) -> Callable[[Callable[..., Any]], None]:
 
 
 class HyperParameters:
-    """Mixin: ``save_hyperparameters`` makes attributes of the arguments of ``__init__``."""
+    """Mixin whose ``save_hyperparameters`` turns the arguments of ``__init__`` into attributes."""
 
     def save_hyperparameters(self, ignore: Sequence[str] = ()) -> None:
-        """Keep the caller's arguments, but for ``self``, those in ``ignore`` and private names.
+        """Save the caller's arguments as attributes, and together as ``self.hparams``.
 
-        They become attributes, and stand together in ``self.hparams``.
+        ``self``, the names in ``ignore`` and names with an underscore are skipped.
         """
         frame = inspect.currentframe()
         assert frame is not None

@@ -1,4 +1,4 @@
-"""D2L's optimization chapter, as far as it is the same in every framework: how steps are followed, and drawn."""
+"""The parts of D2L's optimization chapter that are the same in every framework: descents, and their plots."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from d2l_compat._shared import plot
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.boards import Animator
-from d2l_compat._shared.checks import callable_, fault, instance, shown, size
+from d2l_compat._shared.checks import check_callable, check_instance, fault, format_value, size
 from d2l_compat._shared.linear import batches, count_batches
 from d2l_compat._shared.measuring import Timer, as_float
 
-EVERY = 200  # examples, after which the loss is measured
+EXAMPLES_PER_POINT = 200  # between two measurements of the loss
 
 
 def train_2d(
@@ -21,35 +21,34 @@ def train_2d(
     steps: int = 20,
     f_grad: Callable[..., Any] | None = None,
 ) -> list[tuple[Any, Any]]:
-    """Go down a function of two variables from (-5, -2); the points on the way, of which the last is printed.
+    """Descend a function of two variables from (-5, -2); print the last point, and return all.
 
-    ``trainer(x1, x2, s1, s2)`` gives the next point and the next state, which is (0, 0) at first; where there
-    is an ``f_grad``, the function's gradient, that comes after them. Raises TypeError or ValueError where
-    ``steps`` is not an integer of at least 1, or one of the others cannot be called.
+    ``trainer(x1, x2, s1, s2)`` returns the next point and the next state, which is (0, 0) at first. If ``f_grad``,
+    the function's gradient, is given, it is a fifth argument. Raises TypeError or ValueError unless ``steps`` is
+    an integer of at least 1, and the others can be called.
     """
-    callable_("trainer", trainer)
+    check_callable("trainer", trainer)
     steps = size("steps", steps)
     if f_grad is not None:
-        callable_("f_grad", f_grad)
-    more = () if f_grad is None else (f_grad,)
-    now: Any = (-5, -2, 0, 0)
-    points = [now[:2]]
+        check_callable("f_grad", f_grad)
+    extra_arguments = () if f_grad is None else (f_grad,)
+    state: Any = (-5, -2, 0, 0)
+    points = [state[:2]]
     for _ in range(steps):
-        now = trainer(*now, *more)
-        if not isinstance(now, (tuple, list)) or len(now) != 4:
-            raise TypeError(
-                fault("trainer", f"{shown(now)} from it", "four numbers: x1, x2, s1, s2")
-            )
-        points.append(tuple(now[:2]))
+        state = trainer(*state, *extra_arguments)
+        if not isinstance(state, (tuple, list)) or len(state) != 4:
+            got = f"{format_value(state)} from it"
+            raise TypeError(fault("trainer", got, "four numbers: x1, x2, s1, s2"))
+        points.append(tuple(state[:2]))
     x1, x2 = (as_float("trainer", x) for x in points[-1])
     print(f"epoch {steps}, x1: {x1:f}, x2: {x2:f}")
     return points
 
 
 def show_trace(f: Any, results: Any, tensor: Callable[[NDArray[np.float32]], Any]) -> None:
-    """Points on their way over the contours of ``f``, which is given the face's arrays."""
-    callable_("f", f)
-    points = _points(results)
+    """Draw the path of a descent over the contours of ``f``, which takes arrays made by ``tensor``."""
+    check_callable("f", f)
+    points = _to_points(results)
     x1, x2 = np.meshgrid(np.arange(-5.5, 1.0, 0.1), np.arange(-3.0, 1.0, 0.1), indexing="ij")
     heights = to_numpy("f", f(*(tensor(x.astype(np.float32)) for x in (x1, x2))))
     if heights.shape != x1.shape:
@@ -62,13 +61,13 @@ def show_trace(f: Any, results: Any, tensor: Callable[[NDArray[np.float32]], Any
     plt.ylabel("x2")
 
 
-def _points(results: Any) -> NDArray[np.float64]:
-    """Pairs of numbers, each of which may be an array of one."""
+def _to_points(results: Any) -> NDArray[np.float64]:
+    """Return points (points, 2) from pairs of numbers, each of which may be an array of one."""
     need = "points (x1, x2), at least one"
     try:
         points = [[*point] for point in results]
-    except (TypeError, AssertionError):  # Paddle's, of a single number
-        raise TypeError(fault("results", shown(results), need)) from None
+    except (TypeError, AssertionError):  # Paddle raises the latter for a scalar
+        raise TypeError(fault("results", format_value(results), need)) from None
     sizes = {len(point) for point in points}
     if sizes != {2}:
         got = f"points of {', '.join(map(str, sorted(sizes)))} numbers" if sizes else "none"
@@ -77,9 +76,9 @@ def _points(results: Any) -> NDArray[np.float64]:
 
 
 def check_hyperparams(hyperparams: Any) -> None:
-    instance("hyperparams", hyperparams, dict, "a dictionary")
+    check_instance("hyperparams", hyperparams, dict, "a dictionary")
     for name in hyperparams:
-        instance("hyperparams", name, str, "names as its keys")
+        check_instance("hyperparams", name, str, "names as its keys")
 
 
 def train(
@@ -87,13 +86,14 @@ def train(
 ) -> tuple[list[float], list[float]]:
     """Do ``step`` with each batch, and measure the ``loss`` after every 200 examples.
 
-    The losses are drawn; the last is printed, with the seconds an epoch took. Gives the seconds that had
-    passed until each, without the measuring, and the losses.
+    Draw the losses; print the last one, with the seconds per epoch. Return the seconds until each
+    measurement, without the time of measuring, and the losses.
     """
     num_epochs = size("num_epochs", num_epochs)
     num_batches = count_batches("data_iter", data_iter)
     animator = Animator("epoch", "loss", xlim=[0, num_epochs], ylim=[0.22, 0.35])
-    examples, timer = 0, Timer()
+    examples = 0
+    timer = Timer()
 
     def measure(epoch: float) -> None:
         timer.stop()
@@ -104,9 +104,9 @@ def train(
         for batch, (X, y) in enumerate(batches(data_iter), 1):
             step(X, y)
             examples += len(X)
-            if examples % EVERY == 0:
+            if examples % EXAMPLES_PER_POINT == 0:
                 measure(epoch + batch / num_batches)
-    if not timer.times:  # there was no such moment
+    if not timer.times:  # there were too few examples
         measure(num_epochs)
     losses = animator.Y[0]
     print(f"loss: {losses[-1]:.3f}, {timer.sum() / num_epochs:.3f} sec/epoch")

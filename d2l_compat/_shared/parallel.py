@@ -1,25 +1,25 @@
-"""Training on several devices, as far as it is the same in every framework."""
+"""The parts of training on several devices that are the same in every framework."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from d2l_compat._shared import classification
-from d2l_compat._shared.checks import Arrays, fault, shown
+from d2l_compat._shared.checks import Arrays, fault, format_value
 from d2l_compat._shared.classification import Step
 
 
 def check_devices(devices: Any) -> list[Any]:
-    """As a list: at least one."""
+    """Return the devices as a list of at least one."""
     need = "a list of devices, at least one"
     if not isinstance(devices, Sequence) or isinstance(devices, (str, bytes)):
-        raise TypeError(fault("devices", shown(devices), need))
+        raise TypeError(fault("devices", format_value(devices), need))
     if not devices:
         raise ValueError(fault("devices", "none", need))
     return list(devices)
 
 
 def check_split(arrays: Arrays, X: Any, y: Any, devices: Any) -> list[Any]:
-    """Arrays of as many examples, and devices that they are shared out to."""
+    """Check arrays of equally many examples, and return the devices to split them among."""
     for what, array in ("X", X), ("y", y):
         arrays.check_instance(what, array)
         if not len(array.shape):
@@ -41,5 +41,5 @@ def train_ch13(
     evaluate: Callable[[], float],
     devices: list[Any],
 ) -> None:
-    """As ``train_ch6`` is drawn and printed, from 0 to 1."""
+    """Train as ``train_ch6`` does, with a y axis from 0 to 1."""
     classification.train_ch6(train_iter, num_epochs, step, evaluate, devices, [0, 1])

@@ -1,8 +1,7 @@
 """Line plots and heat maps, the same for every framework.
 
-matplotlib is imported when a plot is first asked for. In Jupyter a figure is shown as an SVG, crisp at
-any zoom; as a PNG, for viewers that show no SVG or none of a notebook that is not trusted yet; and
-in words, which are made from what the figure holds and are the SVG's description, too.
+matplotlib is imported by the first plot. Jupyter gets each figure as an SVG, sharp at any zoom; as a PNG, for
+viewers that show no SVG, or none of an untrusted notebook; and as a text, which is also the SVG's description.
 """
 
 import os
@@ -16,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault, instance, size
+from d2l_compat._shared.checks import check_instance, fault, size
 from d2l_compat._shared.description import describe
 from d2l_compat._shared.fonts import write_chinese
-from d2l_compat._shared.svg import BAR, CELLS, sharp, told
+from d2l_compat._shared.svg import BAR, CELLS, add_alt_text, vectorize_images
 
-# Told apart by colour-blind readers too; a line style goes with each, for print in grey.
+# Distinct for colour-blind readers; each colour has a line style, for printing in grey.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00")
-CSS_DPI = 96  # pixels an inch, as browsers count them
+CSS_DPI = 96  # pixels per inch in browsers
 STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
@@ -34,9 +33,9 @@ def pyplot() -> Any:
 
 
 def use_svg_display() -> None:
-    """Show figures as SVG, as PNG and in words; does nothing outside Jupyter.
+    """Display figures as SVG, PNG and text; do nothing outside Jupyter.
 
-    ``D2L_COMPAT_PNG=never`` leaves the PNG out, which takes as long to make as the SVG.
+    ``D2L_COMPAT_PNG=never`` omits the PNG, which takes as long to make as the SVG.
     """
     IPython = sys.modules.get("IPython")
     shell = IPython.get_ipython() if IPython else None
@@ -45,7 +44,7 @@ def use_svg_display() -> None:
     from matplotlib.figure import Figure
     from matplotlib_inline import backend_inline
 
-    backend_inline.set_matplotlib_formats()  # none of Jupyter's own formats: ours is enough
+    backend_inline.set_matplotlib_formats()  # without Jupyter's own formats
     formatters = shell.display_formatter.formatters
     formatters["image/svg+xml"].for_type(Figure, as_svg)
     if os.environ.get("D2L_COMPAT_PNG") != "never":
@@ -54,7 +53,7 @@ def use_svg_display() -> None:
 
 
 def set_figsize(figsize: tuple[float, float] = (3.5, 2.5)) -> None:
-    """Size of the next figures: (width, height) in inches."""
+    """Set the size of the next figures, (width, height) in inches."""
     use_svg_display()
     pyplot().rcParams["figure.figsize"] = figsize
 
@@ -69,7 +68,7 @@ def set_axes(
     yscale: str,
     legend: Sequence[str] | None,
 ) -> None:
-    """Label and scale ``axes``; None leaves a limit or label to matplotlib."""
+    """Set labels, limits, scales and legend; a limit of None is matplotlib's own choice."""
     axes.set_xlabel(xlabel or "")
     axes.set_ylabel(ylabel or "")
     axes.set_xscale(xscale)
@@ -99,18 +98,19 @@ def plot(
 ) -> None:
     """Plot curves.
 
-    ``X`` and ``Y`` are a curve's coordinates, shape (points,), or several curves', shape
-    (curves, points) or a list, whose parts may be columns, (points, 1); one X serves every curve
-    of Y. Without ``Y``, ``X`` is plotted
-    against 0, 1, 2, ... ``fmts`` are matplotlib's format strings, by default a colour and a line
-    style of each curve's own; ``figsize`` is (width, height) in inches; ``axes`` are the
-    current ones unless given.
+    ``X`` and ``Y`` are the coordinates of a curve, shape (points,), or of several curves, shape (curves, points), or
+    a list of curves, each of which may be a column, (points, 1). One X serves every curve of Y. Without ``Y``, ``X``
+    is plotted against 0, 1, 2, ... ``fmts`` are matplotlib's format strings, by default a colour and a line style
+    for each curve; ``figsize`` is (width, height) in inches; ``axes`` are by default the current ones.
 
-    Raises ValueError for curves of unequal length, TypeError for what is not numeric.
+    Raises ValueError for curves of unequal length, TypeError for values that are not numeric.
     """
-    xs, ys = _curves("X", X), None if Y is None else _curves("Y", Y)
-    if ys is None:
-        xs, ys = [np.arange(len(x)) for x in xs], xs
+    xs = _to_curves("X", X)
+    if Y is None:
+        ys = xs
+        xs = [np.arange(len(y)) for y in ys]
+    else:
+        ys = _to_curves("Y", Y)
     if len(xs) == 1:
         xs = xs * len(ys)
     if len(xs) != len(ys):
@@ -132,7 +132,7 @@ def plot(
 def draw_curves(
     axes: Any, xs: Sequence[Any], ys: Sequence[Any], fmts: Sequence[str] | None = None
 ) -> None:
-    """Curves into ``axes``, told apart by ``fmts``, or by a colour and a line style of each."""
+    """Draw curves into ``axes``, with ``fmts`` or with a colour and a line style for each."""
     for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
         if fmts:
             axes.plot(x, y, fmts[i % len(fmts)])
@@ -150,12 +150,12 @@ def show_heatmaps(
 ) -> None:
     """Show a grid of heat maps on one colour scale.
 
-    ``matrices`` has shape (grid rows, grid columns, matrix rows, matrix columns). The scale
-    spans all of them, its ends rounded to three digits; where it has both signs it is symmetric, so
-    that zero has the middle colour. ``titles`` names the grid's columns; ``figsize`` is (width, height) in inches.
+    ``matrices`` has shape (grid rows, grid columns, matrix rows, matrix columns). The scale spans all of them, its
+    ends rounded to three digits. A scale with both signs is symmetric, so that zero has the middle colour. ``titles``
+    names the grid's columns; ``figsize`` is (width, height) in inches.
 
-    Raises ValueError for another rank, for no number at all or for titles that do not fit,
-    TypeError for what is not numeric.
+    Raises ValueError for another rank, for matrices without a finite number and for a wrong number of titles,
+    TypeError for values that are not numeric.
     """
     grid = to_numpy("matrices", matrices)
     if grid.ndim != 4:
@@ -187,13 +187,13 @@ def show_heatmaps(
 
 
 def color_scale(what: str, grid: NDArray[Any]) -> tuple[float, float]:
-    """The ends of the one scale of all matrices, symmetric where there are both signs."""
+    """Return the ends of one colour scale for all matrices, symmetric if there are both signs."""
     finite = grid[np.isfinite(grid)]
     if not finite.size:
         got = f"shape {grid.shape} without a finite number"
         raise ValueError(fault(what, got, "at least one number"))
-    # To three digits: the colours stay as they are, and the bar has a tick at 1 for a softmax that
-    # gives 0.9999999 on one processor and 1 on another.
+    # Rounding does not change colours visibly. It keeps the colour bar's tick at 1 for a softmax that is
+    # 0.9999999 on one processor and 1 on another.
     low, high = (float(f"{end:.3g}") for end in (finite.min(), finite.max()))
     return (-max(-low, high), max(-low, high)) if low < 0 < high else (low, high)
 
@@ -201,15 +201,15 @@ def color_scale(what: str, grid: NDArray[Any]) -> tuple[float, float]:
 def draw_cells(
     axes: Any, number: int, matrix: NDArray[Any], cmap: str, low: float, high: float
 ) -> Any:
-    """A heat map, the one of this number in its figure, from 0."""
-    # Not interpolated: each number stays one sharp cell at any zoom.
+    """Draw a heat map, whose ``number`` in its figure counts from 0, and return its image."""
+    # Without interpolation each number is a sharp cell at any zoom.
     image = axes.imshow(matrix, cmap=cmap, vmin=low, vmax=high, interpolation="none")
     image.set_gid(f"{CELLS}{number + 1}")
     return image
 
 
 def draw_bar(figure: Any, axes: Any, image: Any) -> None:
-    """The scale of all heat maps, beside them."""
+    """Draw the colour bar of all heat maps beside them."""
     bar = figure.colorbar(image, ax=axes, shrink=0.6)
     bar.solids.set(gid=BAR, rasterized=False)
 
@@ -223,9 +223,9 @@ def show_images(
 ) -> Any:
     """Show images in a grid, row by row; return its axes, a flat array.
 
-    Each image is an array, shape (height, width) or (height, width, channels); ``scale`` is the
-    height and width of one, in inches. Of a whole batch those are shown that there are places for.
-    Raises ValueError for fewer titles than images that are shown, TypeError for what is not numeric.
+    Each image is an array, shape (height, width) or (height, width, channels); ``scale`` is its height and width
+    in inches. Images that do not fit into the grid are omitted.
+    Raises ValueError for fewer titles than images in the grid, TypeError for images that are not numeric.
     """
     num_rows, num_cols = size("num_rows", num_rows), size("num_cols", num_cols)
     images = [to_numpy("imgs", image) for image in islice(imgs, num_rows * num_cols)]
@@ -248,11 +248,11 @@ def show_images(
 def show_list_len_pair_hist(
     legend: Sequence[str], xlabel: str, ylabel: str, xlist: Any, ylist: Any
 ) -> None:
-    """Show how many lists are how long: of two lists of lists ten bars each, ``ylist``'s hatched.
+    """Show histograms, in ten bins, of the lengths of the lists in ``xlist`` and, hatched, in ``ylist``.
 
-    ``legend`` names both. Raises TypeError or ValueError where there are no lists.
+    ``legend`` names the two. Raises TypeError or ValueError unless they are lists of lists, not empty.
     """
-    lengths = [_lengths("xlist", xlist), _lengths("ylist", ylist)]
+    lengths = [_list_lengths("xlist", xlist), _list_lengths("ylist", ylist)]
     set_figsize()
     _, _, (_, hatched) = pyplot().hist(lengths, color=COLORS[:2])
     for bar in hatched:
@@ -262,14 +262,14 @@ def show_list_len_pair_hist(
     write_chinese(axes.figure)
 
 
-def _lengths(what: str, lists: Any) -> list[int]:
+def _list_lengths(what: str, lists: Any) -> list[int]:
     need = "a list of lists, at least one"
-    instance(what, lists, (list, tuple), need)
+    check_instance(what, lists, (list, tuple), need)
     if not lists:
         raise ValueError(fault(what, "none", need))
-    for each in lists:
-        instance(what, each, Sized, need)
-    return [len(each) for each in lists]
+    for part in lists:
+        check_instance(what, part, Sized, need)
+    return [len(part) for part in lists]
 
 
 def annotate(text: str, xy: tuple[float, float], xytext: tuple[float, float]) -> None:
@@ -277,11 +277,11 @@ def annotate(text: str, xy: tuple[float, float], xytext: tuple[float, float]) ->
     pyplot().gca().annotate(text, xy=xy, xytext=xytext, arrowprops={"arrowstyle": "->"})
 
 
-def _curves(what: str, data: Any) -> list[NDArray[Any]]:
-    """One curve or several, as a list of vectors."""
+def _to_curves(what: str, data: Any) -> list[NDArray[Any]]:
+    """Return one curve or several as a list of vectors."""
     is_list = isinstance(data, (list, tuple))
     if is_list and any(getattr(part, "ndim", hasattr(part, "__len__")) for part in data):
-        return [curve for part in data for curve in _part(what, part)]
+        return [curve for part in data for curve in _part_to_curves(what, part)]
     array = to_numpy(what, data)
     if array.ndim not in (1, 2):
         need = "1 dimension (points) or 2 (curves, points)"
@@ -289,31 +289,31 @@ def _curves(what: str, data: Any) -> list[NDArray[Any]]:
     return list(np.atleast_2d(array))
 
 
-def _part(what: str, data: Any) -> list[NDArray[Any]]:
-    """Of a list's parts one that is a column, (points, 1), is a curve too, as in matplotlib."""
+def _part_to_curves(what: str, data: Any) -> list[NDArray[Any]]:
+    """Return the curves in an element of a list, where a column (points, 1) is one curve, as in matplotlib."""
     shape: tuple[int, ...] = getattr(data, "shape", ())
     if len(shape) == 2 and shape[1] == 1 < shape[0]:
         return [to_numpy(what, data)[:, 0]]
-    return _curves(what, data)
+    return _to_curves(what, data)
 
 
 def as_svg(figure: Any) -> str:
-    """The figure as a document of its own, with a title and a description."""
+    """Return the figure as an SVG document with a title and a description."""
     import matplotlib
 
     write_chinese(figure)
     svg = BytesIO()
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     # A fixed salt and no date: the same figure is the same bytes each time.
+    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with matplotlib.rc_context({"svg.hashsalt": "d2l_compat", "svg.fonttype": "path"}):
-        figure.savefig(svg, format="svg", bbox_inches="tight", metadata=nothing)
-    return told(sharp(svg.getvalue().decode(), figure), describe(figure))
+        figure.savefig(svg, format="svg", bbox_inches="tight", metadata=no_metadata)
+    return add_alt_text(vectorize_images(svg.getvalue().decode(), figure), describe(figure))
 
 
 def as_png(figure: Any) -> tuple[bytes, dict[str, Any]]:
-    """The same in pixels, two for each of a usual screen's; and its width there, and what it shows in words."""
+    """Return the figure as a PNG of twice a usual screen's resolution, with its width there and its description."""
     write_chinese(figure)
     png = BytesIO()
     figure.savefig(png, format="png", bbox_inches="tight", dpi=2 * CSS_DPI)
-    width = int.from_bytes(png.getvalue()[16:20])  # where a PNG says it
+    width = int.from_bytes(png.getvalue()[16:20])  # in a PNG's header
     return png.getvalue(), {"width": width // 2, "alt": describe(figure)}

@@ -1,4 +1,4 @@
-"""``d2l.plt``: matplotlib's ``pyplot``, which takes what D2L's pages give it as before."""
+"""``d2l.plt``: matplotlib's ``pyplot``, which still accepts the calls on D2L's pages."""
 
 from types import ModuleType
 from typing import Any
@@ -7,7 +7,7 @@ from matplotlib import pyplot
 
 
 class _Pyplot(ModuleType):
-    """All is ``pyplot``'s own, but :meth:`stem`."""
+    """A proxy for ``pyplot`` that replaces :meth:`stem`."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(pyplot, name)
@@ -20,7 +20,7 @@ class _Pyplot(ModuleType):
 
     @staticmethod
     def stem(*args: Any, use_line_collection: bool = True, **kwargs: Any) -> Any:
-        """``pyplot.stem``. Lines have been a collection since matplotlib 3.8, which no longer asks."""
+        """Call ``pyplot.stem`` without ``use_line_collection``, which matplotlib 3.8 removed."""
         return pyplot.stem(*args, **kwargs)
 
 

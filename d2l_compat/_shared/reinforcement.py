@@ -1,6 +1,6 @@
-"""Reinforcement learning: the frozen lake of D2L's chapter, and pictures of what is learned there.
+"""Reinforcement learning: the frozen lake of D2L's chapter, and plots of value functions and policies.
 
-gymnasium, which took gym's place, is imported when an environment is first made.
+gymnasium, the successor of gym, is imported when an environment is first made.
 """
 
 import math
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared import plot
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault, instance, integer, shown
-from d2l_compat._shared.require import load
+from d2l_compat._shared.checks import check_instance, fault, format_value, integer
+from d2l_compat._shared.require import import_package
 from d2l_compat.frameworks import Package
 
 Numbers = NDArray[Any]
@@ -22,42 +22,43 @@ Numbers = NDArray[Any]
 GYMNASIUM = Package("gymnasium", "gymnasium", "0.29")
 FROZEN_LAKE = "FrozenLake-v1"
 ACTIONS = "0 (left), 1 (down), 2 (right) or 3 (up)"
-RIGHT, DOWN = np.array([-1, 0, 1, 0]), np.array([0, 1, 0, -1])  # where each action leads
-ENDS = "G", "H"  # goal and holes: the episode is over, and no action follows
+RIGHT, DOWN = np.array([-1, 0, 1, 0]), np.array([0, 1, 0, -1])  # the direction of each action
+ENDS = "G", "H"  # goal and holes, where the episode ends
 
-CELLS, INCHES = 16, 0.5  # side by side in a figure, and the side of each
+MAX_COLUMNS = 16  # cells side by side in a figure
+CELL_INCHES = 0.5
 LUMINANCE = 0.2126, 0.7152, 0.0722  # of red, green and blue
 
 
 def make_env(name: str = "", seed: int | None = 0) -> dict[str, Any]:
-    """The environment of this name: ``FrozenLake-v1`` is the one that there is. See :func:`frozen_lake`.
+    """Return the environment ``FrozenLake-v1``, the only one; see :func:`frozen_lake`.
 
-    Raises ValueError for another name, and what :func:`frozen_lake` does.
+    Raises ValueError for another name, and the errors of :func:`frozen_lake`.
     """
     if not isinstance(name, str) or name != FROZEN_LAKE:
         need = f"{FROZEN_LAKE!r}, the one environment that is known"
-        raise ValueError(fault("name", shown(name), need))
+        raise ValueError(fault("name", format_value(name), need))
     return frozen_lake(seed)
 
 
 def frozen_lake(seed: int | None) -> dict[str, Any]:
-    """A lake of 4 by 4 cells, frozen but not slippery, and all that is known of it.
+    """Return a lake of 4 by 4 cells, frozen but not slippery, as a dictionary.
 
     ``desc``
-        letters (rows, columns) as bytes: S where it starts, F frozen, H a hole, G the goal
+        letters (rows, columns) as bytes: S start, F frozen, H hole, G goal
     ``num_states``, ``num_actions``
-        cells, counted row by row; and actions: 0 left, 1 down, 2 right, 3 up
+        the numbers of cells, counted row by row, and of actions: 0 left, 1 down, 2 right, 3 up
     ``mdp``
-        of (state, action) a list of what may come of it: (probability, next state, reward, whether it is the end);
-        where these stand is told by ``trans_prob_idx``, ``nextstate_idx``, ``reward_idx`` and ``done_idx``
+        for each (state, action) a list of possible outcomes: (probability, next state, reward, whether it is the end);
+        ``trans_prob_idx``, ``nextstate_idx``, ``reward_idx`` and ``done_idx`` are their places
     ``env``
-        the environment, which answers as gym's once did: see :class:`Environment`
+        the environment, with the interface of gym: see :class:`Environment`
 
-    From one ``seed`` the actions are drawn that gym drew; None is any. Raises ImportError where gymnasium is not
-    there, TypeError or ValueError where the seed is no integer from 0 on.
+    A ``seed`` draws the same actions as in gym; None draws any. Raises ImportError if gymnasium is missing,
+    TypeError or ValueError unless the seed is None or an integer of at least 0.
     """
-    seed = _checked(seed)
-    env = Environment(load(GYMNASIUM).make(FROZEN_LAKE, is_slippery=False), seed)
+    seed = _check_seed(seed)
+    env = Environment(import_package(GYMNASIUM).make(FROZEN_LAKE, is_slippery=False), seed)
     return {
         "desc": env.desc,
         "num_states": env.nS,
@@ -66,19 +67,23 @@ def frozen_lake(seed: int | None) -> dict[str, Any]:
         "nextstate_idx": 1,
         "reward_idx": 2,
         "done_idx": 3,
-        "mdp": {(s, a): ends for s, actions in env.P.items() for a, ends in actions.items()},
+        "mdp": {
+            (state, action): outcomes
+            for state, actions in env.P.items()
+            for action, outcomes in actions.items()
+        },
         "env": env,
     }
 
 
-def _checked(seed: int | None) -> int | None:
+def _check_seed(seed: int | None) -> int | None:
     return None if seed is None else integer("seed", seed, 0)
 
 
 class Environment:
-    """One of gymnasium's, which answers as those of gym 0.21 did, since D2L's pages ask so.
+    """An environment of gymnasium with the interface of gym 0.21, for D2L's pages.
 
-    Whatever else is asked for is gymnasium's; with its answers of today it is ``env``.
+    Other attributes are gymnasium's. ``env`` is the environment with its own interface.
     """
 
     def __init__(self, env: Any, seed: int | None) -> None:
@@ -88,38 +93,39 @@ class Environment:
         self.seed(seed)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "env":  # a copy is asked before it has one
+        if name.startswith("_") or name == "env":  # while copying, ``env`` is not set yet
             raise AttributeError(name)
         return getattr(self.env.unwrapped, name)
 
     def seed(self, seed: int | None = None) -> list[int | None]:
-        """The next ``reset`` begins with this seed."""
-        self._seed = _checked(seed)
+        """Set the seed of the next ``reset``."""
+        self._seed = _check_seed(seed)
         return [seed]
 
     def reset(self) -> int:
-        """Begin anew: the state, alone."""
+        """Start a new episode, and return its state without further information."""
         seed, self._seed = self._seed, None
         return int(self.env.reset(seed=seed)[0])
 
     def step(self, action: Any) -> tuple[int, float, bool, dict[str, Any]]:
-        """Next state, reward, whether the episode is over (at its end, or after 100 steps), and what else is known.
+        """Return the next state, the reward, whether the episode is over, and further information.
 
-        Raises TypeError or ValueError where ``action`` is none of 0, 1, 2 and 3.
+        It is over at a hole or the goal, or after 100 steps. Raises TypeError or ValueError unless ``action`` is one
+        of 0, 1, 2 and 3.
         """
-        chosen = _actions("action", action)
-        if chosen.size != 1:
-            raise ValueError(fault("action", f"{chosen.size} numbers", f"one: {ACTIONS}"))
-        state, reward, is_end, is_late, info = self.env.step(chosen.item())
-        if is_late:
+        actions = _to_actions("action", action)
+        if actions.size != 1:
+            raise ValueError(fault("action", f"{actions.size} numbers", f"one: {ACTIONS}"))
+        state, reward, is_end, is_truncated, info = self.env.step(actions.item())
+        if is_truncated:
             info["TimeLimit.truncated"] = not is_end
-        return state, float(reward), is_end or is_late, info
+        return state, float(reward), is_end or is_truncated, info
 
 
 class Actions:
-    """Actions 0 to ``n`` - 1, drawn as gym 0.21 drew them.
+    """The actions 0 to ``n`` - 1, drawn as in gym 0.21.
 
-    With what gymnasium draws from the same seed, D2L's page on Q-learning would not find its way in 256 episodes.
+    With the actions that gymnasium draws from the same seed, Q-learning on D2L's page fails within its 256 episodes.
     """
 
     def __init__(self, n: int, seed: int | None) -> None:
@@ -127,49 +133,49 @@ class Actions:
         self.seed(seed)
 
     def seed(self, seed: int | None = None) -> list[int | None]:
-        """The Mersenne Twister, begun with 8 bytes of the seed's SHA-512."""
-        digest = sha512(str(_checked(seed)).encode()).digest()
-        start = None if seed is None else np.frombuffer(digest[:8], "<u4")
-        self.np_random = np.random.RandomState(start)
+        """Start a Mersenne Twister from 8 bytes of the seed's SHA-512."""
+        digest = sha512(str(_check_seed(seed)).encode()).digest()
+        state = None if seed is None else np.frombuffer(digest[:8], "<u4")
+        self.np_random = np.random.RandomState(state)
         return [seed]
 
     def sample(self) -> int:
-        """Any of them."""
+        """Draw an action."""
         return int(self.np_random.randint(self.n))
 
     def contains(self, x: Any) -> bool:
-        """Whether it is one of them."""
+        """Return whether ``x`` is an action."""
         return x in range(self.n)
 
 
-# Pictures
+# Plots
 
 
 def show_value_function_progress(env_desc: Any, V: Any, pi: Any) -> None:
-    """Show of each step the value of each state by its colour, one scale for all steps, and the policy as arrows.
+    """Show for each step the values of the states as colours, on one scale, and the policy as arrows.
 
     ``env_desc`` is the map, letters (rows, columns); ``V`` are values and ``pi`` actions, as in :func:`frozen_lake`,
-    both (steps, states). No action follows on a hole or the goal. The figure is shown at once. Raises TypeError or
-    ValueError where shapes do not fit, or an action is none.
+    both (steps, states). Holes and the goal have no arrow. The figure is displayed at once. Raises TypeError or
+    ValueError for shapes that do not fit, or numbers that are no actions.
     """
-    letters = _letters(env_desc)
-    values, actions = _progress(letters, ("V", V), ("pi", pi))
+    letters = _to_letters(env_desc)
+    values, actions = _to_maps(letters, ("V", V), ("pi", pi))
     _show(_scale("V", values), letters, values, actions, range(len(values)))
 
 
 def show_Q_function_progress(env_desc: Any, V_all: Any, pi_all: Any) -> None:
-    """The same of about ten steps out of many: at equal distances, and the last one."""
-    letters = _letters(env_desc)
-    values, actions = _progress(letters, ("V_all", V_all), ("pi_all", pi_all))
+    """Show the same for about ten steps out of many: at equal distances, and the last one."""
+    letters = _to_letters(env_desc)
+    values, actions = _to_maps(letters, ("V_all", V_all), ("pi_all", pi_all))
     last = len(values) - 1
     steps = sorted({*range(0, last, max(1, len(values) // 10)), last})
     values, actions = values[steps], actions[steps]
     _show(_scale("V_all", values), letters, values, actions, steps)
 
 
-def _letters(env_desc: Any) -> Numbers:
+def _to_letters(env_desc: Any) -> Numbers:
     need = "letters (rows, columns), as of env_info['desc']"
-    instance("env_desc", env_desc, (np.ndarray, list, tuple), need)
+    check_instance("env_desc", env_desc, (np.ndarray, list, tuple), need)
     try:
         letters = np.asarray(env_desc)
     except ValueError:
@@ -181,19 +187,20 @@ def _letters(env_desc: Any) -> Numbers:
     return letters.astype(str)
 
 
-def _progress(
-    letters: Numbers, of_states: tuple[str, Any], policy: tuple[str, Any]
+def _to_maps(
+    letters: Numbers, named_values: tuple[str, Any], named_policy: tuple[str, Any]
 ) -> tuple[Numbers, Numbers]:
-    """Values and actions as maps, (steps, rows, columns)."""
-    values = _maps(of_states[0], to_numpy(*of_states), letters.shape)
-    actions = _maps(policy[0], _actions(*policy), letters.shape)
+    """Return values and actions as maps (steps, rows, columns), from pairs of a name and an array."""
+    values = _reshape(named_values[0], to_numpy(*named_values), letters.shape)
+    actions = _reshape(named_policy[0], _to_actions(*named_policy), letters.shape)
     if len(values) != len(actions):
+        what = f"{named_values[0]} and {named_policy[0]}"
         got = f"{len(values)} and {len(actions)} steps"
-        raise ValueError(fault(f"{of_states[0]} and {policy[0]}", got, "as many of each"))
+        raise ValueError(fault(what, got, "as many of each"))
     return values, actions
 
 
-def _maps(what: str, numbers: Numbers, shape: tuple[int, ...]) -> Numbers:
+def _reshape(what: str, numbers: Numbers, shape: tuple[int, ...]) -> Numbers:
     states = math.prod(shape)
     if numbers.shape[1:] not in ((states,), shape) or not numbers.size:
         need = f"shape (steps, {states}), a number for each state of the map, and at least one step"
@@ -201,17 +208,17 @@ def _maps(what: str, numbers: Numbers, shape: tuple[int, ...]) -> Numbers:
     return numbers.reshape(-1, *shape)
 
 
-def _actions(what: str, values: Any) -> NDArray[np.int64]:
-    """As integers; D2L's pages have them in floating point as well."""
+def _to_actions(what: str, values: Any) -> NDArray[np.int64]:
+    """Return actions as integers; on D2L's pages they may be floating-point numbers."""
     numbers = to_numpy(what, values)
-    is_one = np.isin(numbers, range(len(RIGHT)))
-    if not is_one.all():
-        raise ValueError(fault(what, f"an action of {numbers[~is_one].flat[0]:g}", ACTIONS))
+    is_action = np.isin(numbers, range(len(RIGHT)))
+    if not is_action.all():
+        raise ValueError(fault(what, f"an action of {numbers[~is_action].flat[0]:g}", ACTIONS))
     return numbers.astype(np.int64)
 
 
 def _scale(what: str, values: Numbers) -> tuple[float, float]:
-    """Of all steps; where nothing is known yet, all is dark."""
+    """Return one colour scale for all steps, on which equal values are dark."""
     low, high = plot.color_scale(what, values)
     return low, high if low < high else low + 1
 
@@ -223,7 +230,7 @@ def _show(
     actions: Numbers,
     steps: Sequence[int],
 ) -> None:
-    """A panel for each step, which are counted from 1."""
+    """Show a panel for each step; ``steps`` count from 0, the titles from 1."""
     plot.use_svg_display()
     figure, grid = _panels(len(steps), *letters.shape)
     for i, (axes, step) in enumerate(zip(grid, steps, strict=False)):
@@ -237,14 +244,12 @@ def _show(
 
 
 def _panels(count: int, height: int, width: int) -> tuple[Any, Any]:
-    """A figure with so many maps of this size in it, and their axes, row by row."""
-    columns = min(max(1, CELLS // width), count)
+    """Return a figure for ``count`` maps of this size, and their axes, row by row."""
+    columns = min(max(1, MAX_COLUMNS // width), count)
     rows = math.ceil(count / columns)
+    figsize = (CELL_INCHES * columns * width, CELL_INCHES * rows * height)
     figure, axes = plot.pyplot().subplots(
-        *(rows, columns),
-        figsize=(INCHES * columns * width, INCHES * rows * height),
-        squeeze=False,
-        layout="compressed",
+        rows, columns, figsize=figsize, squeeze=False, layout="compressed"
     )
     for empty in axes.flat[count:]:
         empty.axis("off")
@@ -252,15 +257,15 @@ def _panels(count: int, height: int, width: int) -> tuple[Any, Any]:
 
 
 def _inks(image: Any) -> Numbers:
-    """For each cell black or white, which of them has the greater contrast as WCAG 2 measures it: 4.5 at least."""
+    """Return black or white for each cell, whichever has the greater contrast by WCAG 2: at least 4.5."""
     rgba = image.to_rgba(image.get_array())
     luminance = rgba[..., :3] ** 2.2 @ LUMINANCE
-    is_light = (luminance > 0.18) | (rgba[..., 3] == 0)  # without a number a cell is blank
+    is_light = (luminance > 0.18) | (rgba[..., 3] == 0)  # a cell without a number is transparent
     return np.where(is_light, "k", "w")
 
 
 def _draw_letters(axes: Any, letters: Numbers, inks: Numbers) -> None:
-    """Large ones where the episode ends, else in the corner; and lines between them."""
+    """Draw large letters where the episode ends, small ones in other cells' corners, and lines between cells."""
     axes.set(xticks=[], yticks=[])
     for axis, count in zip((axes.yaxis, axes.xaxis), letters.shape, strict=True):
         axis.set_ticks(np.arange(1, count) - 0.5, minor=True)
@@ -269,14 +274,14 @@ def _draw_letters(axes: Any, letters: Numbers, inks: Numbers) -> None:
     large = {"size": 14, "weight": "bold", "ha": "center", "va": "center"}
     small = {"size": 8, "ha": "left", "va": "top"}
     for (row, column), letter in np.ndenumerate(letters):
-        style, away = (large, 0) if letter in ENDS else (small, 0.4)
-        axes.text(column - away, row - away, letter, color=inks[row, column], **style)
+        style, offset = (large, 0) if letter in ENDS else (small, 0.4)
+        axes.text(column - offset, row - offset, letter, color=inks[row, column], **style)
 
 
 def _draw_arrows(axes: Any, letters: Numbers, actions: Numbers, inks: Numbers) -> None:
-    """Where an action follows, half as long as a cell."""
+    """Draw arrows of half a cell's length in cells where the episode does not end."""
     rows, columns = np.nonzero(~np.isin(letters, ENDS))
-    chosen = actions[rows, columns]
-    arrows = columns, rows, RIGHT[chosen] / 2, DOWN[chosen] / 2
+    directions = actions[rows, columns]
+    arrows = columns, rows, RIGHT[directions] / 2, DOWN[directions] / 2
     in_cells = {"angles": "xy", "units": "xy", "scale_units": "xy", "scale": 1, "width": 0.07}
     axes.quiver(*arrows, color=inks[rows, columns], pivot="mid", **in_cells)

@@ -1,4 +1,4 @@
-"""A clear word where a framework, or another package, is missing, too old or broken."""
+"""Imports with a helpful error if a framework or another package is missing, too old or broken."""
 
 import re
 from importlib import import_module, metadata
@@ -10,60 +10,60 @@ from d2l_compat.frameworks import FRAMEWORKS, Package
 def require(name: str) -> None:
     """Import a framework, or say which version is needed and the command that installs it.
 
-    Raises ImportError where one of its packages is missing, too old, or installed and broken.
+    Raises ImportError if one of its packages is missing, too old or broken.
     """
-    # Old ones first: what they break may be another package's import.
+    # Versions first: an old package may break the import of another one.
     for package in FRAMEWORKS[name].packages:
-        _check_installed(package)
+        _check_installed_version(package)
     for package in FRAMEWORKS[name].packages:
         _import(package)
 
 
-def load(package: Package) -> ModuleType:
-    """A package that only some names need, when they do. Raises the same."""
-    _check_installed(package)
+def import_package(package: Package) -> ModuleType:
+    """Import a package that only some names need; raise ImportError as :func:`require` does."""
+    _check_installed_version(package)
     return _import(package)
 
 
-def _check_installed(package: Package) -> None:
-    found = _installed(package)
-    if found is not None:
-        _check_age(package, found)
+def _check_installed_version(package: Package) -> None:
+    installed = _installed_version(package)
+    if installed is not None:
+        _check_version(package, installed)
 
 
 def _import(package: Package) -> ModuleType:
-    found = _installed(package)
+    installed = _installed_version(package)
     try:
         module = import_module(package.module)
     except Exception as error:  # a broken binary raises nearly anything
-        if found is None and isinstance(error, ModuleNotFoundError):
+        if installed is None and isinstance(error, ModuleNotFoundError):
             raise ImportError(
                 f"{_need(package)}, and it is not installed.{package.note} "
                 f"Install it: {package.install}"
             ) from None
         raise ImportError(
-            f"{_need(package)}; {found or 'a copy without a version'} is installed, but importing "
-            f"it failed ({type(error).__name__}: {error}). Install it anew: "
+            f"{_need(package)}; {installed or 'a copy without a version'} is installed, but "
+            f"importing it failed ({type(error).__name__}: {error}). Install it anew: "
             f"{package.install} --force-reinstall"
         ) from error
-    # Under another distribution's name, such as one for GPUs, only the module knows its age.
+    # Another distribution, such as one for GPUs, may provide the module, which has its own version.
     version = getattr(module, "__version__", None)
-    if found is None and isinstance(version, str):
-        _check_age(package, version)
+    if installed is None and isinstance(version, str):
+        _check_version(package, version)
     return module
 
 
-def _installed(package: Package) -> str | None:
+def _installed_version(package: Package) -> str | None:
     try:
         return metadata.version(package.distribution)
     except metadata.PackageNotFoundError:
         return None
 
 
-def _check_age(package: Package, found: str) -> None:
-    if _release(found) < _release(package.minimum):
+def _check_version(package: Package, version: str) -> None:
+    if _parse_release(version) < _parse_release(package.minimum):
         raise ImportError(
-            f"{_need(package)}, and {found} is installed. Upgrade it: {package.install}"
+            f"{_need(package)}, and {version} is installed. Upgrade it: {package.install}"
         )
 
 
@@ -71,7 +71,7 @@ def _need(package: Package) -> str:
     return f"{package.distribution} {package.minimum} or newer is needed"
 
 
-def _release(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version: 2.4.1+cpu is (2, 4, 1)."""
+def _parse_release(version: str) -> tuple[int, ...]:
+    """Return the leading numbers of a version: (2, 4, 1) for 2.4.1+cpu."""
     numbers = re.match(r"\d+(\.\d+)*", version)
     return tuple(int(n) for n in numbers[0].split(".")) if numbers else ()

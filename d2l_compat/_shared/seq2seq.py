@@ -1,4 +1,4 @@
-"""What training and translating with an encoder and a decoder share in all frameworks."""
+"""The parts of training and translating with an encoder and a decoder that are the same in every framework."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -9,20 +9,20 @@ from d2l_compat._shared.boards import Animator
 from d2l_compat._shared.data.text import Vocab, fit_length
 from d2l_compat._shared.data.translation import BOS, EOS, PAD
 from d2l_compat._shared.measuring import Accumulator, Timer
-from d2l_compat._shared.training import undefined
+from d2l_compat._shared.training import undefined_method_error
 
 VOCAB = "a vocabulary, as Vocab is"
 BATCHES = "batches of 4 tensors: sources, their lengths, targets, their lengths"
 
 
-def recurrent(dropout: float, **sizes: int) -> list[int]:
-    """The sizes of a recurrent layer as ints of at least 1; ``dropout`` is from 0 to 1."""
-    checks.dropout(dropout)
+def recurrent_sizes(dropout: float, **sizes: int) -> list[int]:
+    """Return the sizes of a recurrent layer as ints of at least 1; check that ``dropout`` is from 0 to 1."""
+    checks.check_dropout(dropout)
     return [checks.size(what, size) for what, size in sizes.items()]
 
 
-def output(result: Any) -> Any:
-    """Of a model that also gives its state, as those of 0.17 did, the output alone."""
+def discard_state(result: Any) -> Any:
+    """Return the output of a model that may also return its state, as in D2L 0.17."""
     return result[0] if isinstance(result, tuple) else result
 
 
@@ -30,57 +30,60 @@ class Encoder:
     """The base class of encoders: define ``forward``."""
 
     def forward(self, X: Any, *args: Any) -> Any:
-        """What the decoder's ``init_state`` will be given; to be defined."""
-        raise undefined(self, "forward")
+        """Return the outputs for the decoder's ``init_state``; to be defined."""
+        raise undefined_method_error(self, "forward")
 
 
 class Decoder:
     """The base class of decoders: define ``init_state`` and ``forward``."""
 
     def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
-        """The first state, from the encoder's outputs; to be defined."""
-        raise undefined(self, "init_state")
+        """Return the first state, from the encoder's outputs; to be defined."""
+        raise undefined_method_error(self, "init_state")
 
     def forward(self, X: Any, state: Any) -> Any:
-        """Logits for the tokens after ``X``, and the next state; to be defined."""
-        raise undefined(self, "forward")
+        """Return logits for the tokens after ``X``, and the next state; to be defined."""
+        raise undefined_method_error(self, "forward")
 
 
 class AttentionDecoder:
-    """What a decoder that attends has besides."""
+    """Mixin for decoders with attention."""
 
     @property
     def attention_weights(self) -> Any:
-        """The last call's weights; to be defined."""
-        raise undefined(self, "attention_weights")
+        """The weights of the last call; to be defined."""
+        raise undefined_method_error(self, "attention_weights")
 
 
 class EncoderDecoder:
-    """An encoder, and a decoder that starts from what it gives.
+    """An encoder, and a decoder that starts from its outputs.
 
-    A model of this class itself gives its output and its state, as in D2L 0.17, whose pages make
-    such; one of a subclass, as :class:`Seq2Seq` is, its output alone, as in D2L 1.0.
+    An object of this class itself returns an output and a state, as on D2L 0.17's pages. An object of a subclass,
+    such as :class:`Seq2Seq`, returns the output alone, as in D2L 1.0.
     """
 
     encoder: Any
     decoder: Any
 
     def forward(self, enc_X: Any, dec_X: Any, *args: Any) -> Any:
-        """The decoder's output for ``dec_X``, shape (batch, steps, vocabulary), and its next state;
-        of a subclass the output alone."""
+        """Return the decoder's output for ``dec_X``, shape (batch, steps, vocabulary), and its next state.
+
+        A subclass returns the output alone.
+        """
         state = self.decoder.init_state(self.encoder(enc_X, *args), *args)
         result = self.decoder(dec_X, state)
-        is_itself = EncoderDecoder in type(self).__bases__  # the face's, made of this one
-        return result if is_itself else result[0]
+        # A framework's own EncoderDecoder inherits from this class directly.
+        is_subclass = EncoderDecoder not in type(self).__bases__
+        return result[0] if is_subclass else result
 
 
 class Progress:
-    """The loss per token, drawn every ten epochs, and how fast it went."""
+    """The training loop of ``train_seq2seq``, which draws the loss per token and prints the speed."""
 
     def __init__(self, num_epochs: int, net: Any, layer: type, tgt_vocab: Any, lr: float) -> None:
-        """Raises ValueError or TypeError where ``net`` is no ``layer``, or the others do not fit."""
+        """Check the arguments. Raises ValueError or TypeError unless ``net`` is a ``layer``, and the others are valid."""
         self.num_epochs = checks.size("num_epochs", num_epochs)
-        checks.instance("net", net, layer, "a model, which is a layer")
+        checks.check_instance("net", net, layer, "a model, which is a layer")
         _check_has("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
         checks.real("lr", lr, "a number")
         self.animator = Animator(xlabel="epoch", ylabel="loss", xlim=[10, self.num_epochs])
@@ -92,8 +95,8 @@ class Progress:
         device: object,
         arrays: checks.Arrays,
     ) -> None:
-        """Go through the batches, epoch after epoch: a ``step`` gives the loss and the tokens."""
-        checks.instance("data_iter", data_iter, Iterable, BATCHES)
+        """Do ``step``, which returns the loss and the number of tokens, with each batch of each epoch."""
+        checks.check_instance("data_iter", data_iter, Iterable, BATCHES)
         for epoch in range(1, self.num_epochs + 1):
             timer, sums = Timer(), Accumulator(2)
             for batch in data_iter:
@@ -108,14 +111,14 @@ class Progress:
 
 
 def _check_has(what: str, value: object, need: str, *names: str) -> None:
-    """``value`` may be a reader's own, but has attributes of these ``names``."""
+    """Check that ``value``, of any class, has attributes with these ``names``."""
     if isinstance(value, type) or not all(hasattr(value, name) for name in names):
-        raise TypeError(checks.fault(what, checks.shown(value), need))
+        raise TypeError(checks.fault(what, checks.format_value(value), need))
 
 
 def _check_batch(batch: Any, arrays: checks.Arrays) -> None:
     if not isinstance(batch, (list, tuple)) or len(batch) != 4:
-        raise TypeError(checks.fault("data_iter", f"a batch {checks.shown(batch)}", BATCHES))
+        raise TypeError(checks.fault("data_iter", f"a batch {checks.format_value(batch)}", BATCHES))
     for tensor in batch:
         arrays.check_instance("data_iter", tensor, BATCHES)
 
@@ -123,16 +126,16 @@ def _check_batch(batch: Any, arrays: checks.Arrays) -> None:
 def check_translation(
     net: Any, sentence: object, src_vocab: Any, tgt_vocab: Any, num_steps: int
 ) -> None:
-    """The arguments of ``predict_seq2seq``, but for the device."""
+    """Check the arguments of ``predict_seq2seq``, except for the device."""
     checks.size("num_steps", num_steps)
-    checks.instance("src_sentence", sentence, str, "a sentence, a string")
+    checks.check_instance("src_sentence", sentence, str, "a sentence, a string")
     _check_has("src_vocab", src_vocab, VOCAB, "to_tokens")
     _check_has("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
     _check_has("net", net, "a model with an encoder and a decoder", "encoder", "decoder")
 
 
-def source(sentence: str, vocab: Vocab, num_steps: int) -> tuple[list[int], int]:
-    """A sentence as ``num_steps`` numbers, and how many of these are no padding."""
+def encode_source(sentence: str, vocab: Vocab, num_steps: int) -> tuple[list[int], int]:
+    """Return a sentence as ``num_steps`` numbers, and how many of them are not padding."""
     tokens = [*vocab[sentence.lower().split(" ")], vocab[EOS]]
     return fit_length(tokens, num_steps, vocab[PAD]), min(len(tokens), num_steps)
 
@@ -147,30 +150,31 @@ def decode(
     end: int | None = None,
     **options: Any,
 ) -> tuple[list[Any], list[Any]]:
-    """What follows ``tokens``, the ``likeliest`` each time; also the attention weights of each step.
+    """Return the tokens that follow ``tokens``, the ``likeliest`` each time, and the attention weights of each step.
 
-    Of one sentence until ``end``, but ``num_steps`` at most; ``options`` are the decoder's.
+    Decoding stops after ``num_steps``, or earlier at ``end``, which needs a batch of one sentence. ``options`` are
+    passed to the decoder.
     """
-    said, weights = [], []
+    outputs, weights = [], []
     for _ in range(num_steps):
         Y, state = decoder(tokens, state, **options)
         tokens = likeliest(Y)
         if save_attention_weights:
             weights.append(decoder.attention_weights)
-        if end is not None and number(tokens) == end:
+        if end is not None and to_int(tokens) == end:
             break
-        said.append(tokens)
-    return said, weights
+        outputs.append(tokens)
+    return outputs, weights
 
 
-def number(token: Any) -> int:
-    """The one number that is in ``token``."""
+def to_int(token: Any) -> int:
+    """Return the only number in ``token``."""
     return int(to_numpy("token", token).item())
 
 
-def sentence(tokens: list[Any], vocab: Vocab) -> str:
-    """What :func:`decode` said of one sentence, in words."""
-    return " ".join(vocab.to_tokens([number(token) for token in tokens]))
+def join_tokens(tokens: list[Any], vocab: Vocab) -> str:
+    """Return the words of a sentence from :func:`decode`, separated by spaces."""
+    return " ".join(vocab.to_tokens([to_int(token) for token in tokens]))
 
 
 __all__ = [
@@ -183,8 +187,8 @@ __all__ = [
     "Progress",
     "check_translation",
     "decode",
-    "output",
-    "recurrent",
-    "sentence",
-    "source",
+    "discard_state",
+    "encode_source",
+    "join_tokens",
+    "recurrent_sizes",
 ]

@@ -1,7 +1,7 @@
-"""Some layers have had several signatures: this tells which one a call uses, and checks its arguments.
+"""Parse and check the arguments of layers, some of which have had several signatures.
 
-The signatures are those that ``__init__`` declares: its overloads, or its own where it has one alone.
-They are read once, when the class is made. What is keyword-only is the framework's, and goes on as it is.
+A layer's ``__init__`` declares its signatures: as overloads, or its own if it has only one. They are read once, when
+the class is made. Keyword-only arguments are the framework's, and are passed on unchecked.
 """
 
 from collections.abc import Callable
@@ -19,25 +19,25 @@ def _size(name: str, value: Any) -> int:
 
 
 def _dropout(name: str, value: Any) -> Any:
-    checks.dropout(value)
+    checks.check_dropout(value)
     return value
 
 
 def _flag(name: str, value: Any) -> bool:
-    checks.instance(name, value, bool, "True or False")
+    checks.check_instance(name, value, bool, "True or False")
     return value
 
 
 def _strides(name: str, value: Any) -> int | tuple[int, ...]:
-    found = checks.integers(name, value, 1)
-    return found if isinstance(found, int) else tuple(found)
+    strides = checks.integers(name, value, 1)
+    return strides if isinstance(strides, int) else tuple(strides)
 
 
 def _unchecked(name: str, value: Any) -> Any:
     return value
 
 
-# Of every argument, what checks it and gives it back.
+# Validator for each argument: it returns the value, or raises.
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "bias": _flag,
     "dropout": _dropout,
@@ -67,113 +67,127 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
 
 
 class Signatures:
-    """Those that an ``__init__`` declares."""
+    """The signatures that an ``__init__`` declares."""
 
-    def __init__(self, declared: list[Signature]) -> None:
-        """Raises TypeError for an argument that nothing checks."""
-        kinds = [list(form.parameters.values()) for form in declared]
-        self.forms = [
-            Signature([p for p in form if p.kind is Parameter.POSITIONAL_OR_KEYWORD])
-            for form in kinds
-        ]
-        self.names = {name for form in self.forms for name in form.parameters}
-        self.of_framework = {
-            p.name for form in kinds for p in form if p.kind is Parameter.KEYWORD_ONLY
-        }
+    def __init__(self, signatures: list[Signature]) -> None:
+        """Collect the parameters. Raises TypeError for one that has no check."""
+        parameters = [p for declared in signatures for p in declared.parameters.values()]
+        self.framework_names = {p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY}
+        self.alternatives = [_drop_keyword_only(declared) for declared in signatures]
+        self.names = {name for declared in self.alternatives for name in declared.parameters}
         if unchecked := self.names - CHECKS.keys():
             need = "one for it in signatures.CHECKS"
             raise TypeError(checks.fault(min(unchecked), "no check", need))
 
-    def read(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments by name, read by the first signature that they fit.
+    def parse(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the checked arguments by name, according to the first signature that fits.
 
-        Raises TypeError where none fits; ValueError or TypeError for a value of another range or
-        kind.
+        Raises TypeError if none fits, ValueError or TypeError for a value of a wrong range or kind.
         """
-        passed_on = {name: kwargs[name] for name in kwargs if name in self.of_framework}
-        named = {name: kwargs[name] for name in kwargs if name not in passed_on}
+        framework_args = {name: kwargs[name] for name in kwargs if name in self.framework_names}
+        named = {name: kwargs[name] for name in kwargs if name not in framework_args}
         try:
             bound = self._choose(args, named).bind(*args, **named)
         except TypeError as error:
-            need = " or ".join(map(_shown, self.forms))
+            need = " or ".join(map(_format_signature, self.alternatives))
             raise TypeError(f"{what}: {error}; need {need}") from None
         bound.apply_defaults()
-        given = {name: CHECKS[name](name, value) for name, value in bound.arguments.items()}
-        return given | passed_on
+        arguments = {name: CHECKS[name](name, value) for name, value in bound.arguments.items()}
+        return arguments | framework_args
 
     def _choose(self, args: tuple[Any, ...], named: dict[str, Any]) -> Signature:
-        asked_for = named.keys() & self.names  # a name in none of them is an error in any
+        known_names = named.keys() & self.names  # binding reports any other name as an error
         fitting = [
-            form
-            for form in self.forms
-            if len(args) + len(named) <= len(form.parameters)
-            and asked_for <= form.parameters.keys()
+            candidate
+            for candidate in self.alternatives
+            if len(args) + len(named) <= len(candidate.parameters)
+            and known_names <= candidate.parameters.keys()
         ]
-        as_meant = [form for form in fitting if _is_meant(form, args, named)]
-        return (as_meant or fitting or self.forms[-1:])[0]
+        plausible = [candidate for candidate in fitting if _is_plausible(candidate, args, named)]
+        return (plausible or fitting or self.alternatives[-1:])[0]
 
 
-def _is_meant(form: Signature, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """Nothing is missing; True and False stand where they are meant to, and nothing else does."""
+def _drop_keyword_only(declared: Signature) -> Signature:
+    parameters = declared.parameters.values()
+    return Signature([p for p in parameters if p.kind is Parameter.POSITIONAL_OR_KEYWORD])
+
+
+def _is_plausible(candidate: Signature, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Return whether no argument is missing, and exactly the parameters of type bool get a bool."""
     try:
-        form.bind(*args, **named)
+        candidate.bind(*args, **named)
     except TypeError:
         return False
     return all(
         isinstance(value, bool) == (parameter.annotation is bool)
-        for value, parameter in zip(args, form.parameters.values(), strict=False)
+        for value, parameter in zip(args, candidate.parameters.values(), strict=False)
     )
 
 
-def declared(init: Callable[..., None]) -> list[Signature]:
-    """The signatures of an ``__init__``, without ``self``."""
-    found = [signature(form) for form in get_overloads(init) or [init]]
-    return [form.replace(parameters=list(form.parameters.values())[1:]) for form in found]
+def declared_signatures(init: Callable[..., None]) -> list[Signature]:
+    """Return the signatures of an ``__init__``, without ``self``."""
+    signatures = []
+    for overload in get_overloads(init) or [init]:
+        declared = signature(overload)
+        _, *parameters = declared.parameters.values()
+        signatures.append(declared.replace(parameters=parameters))
+    return signatures
 
 
-def overloaded(init: Callable[..., None]) -> Callable[..., None]:
-    """Decorates an ``__init__`` that has overloads: it gets its arguments by name, and checked."""
-    signatures = Signatures(declared(init))
+def show_signature(init: Callable[..., None], declared: Signature) -> Callable[..., None]:
+    """Return a wrapper of ``init`` that help(), and Shift-Tab in Jupyter, show with the signature ``declared``."""
+
+    @wraps(init)
+    def call_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+
+    del call_init.__wrapped__  # some tools would follow it, and show its signature
+    call_init.__signature__ = declared  # type: ignore[attr-defined]
+    return call_init
+
+
+def parse_overloads(init: Callable[..., None]) -> Callable[..., None]:
+    """Decorate an ``__init__`` with overloads, so that it gets its arguments by name and checked."""
+    signatures = Signatures(declared_signatures(init))
     what = init.__qualname__.split(".")[-2]
 
     @wraps(init)
-    def read_and_init(self: Any, *args: Any, **kwargs: Any) -> None:
-        init(self, **signatures.read(what, args, kwargs))
+    def parse_and_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, **signatures.parse(what, args, kwargs))
 
-    del read_and_init.__wrapped__  # its signature has keyword-only arguments
-    # What help() and Shift-Tab in Jupyter show: D2L 1.0's signature, which is declared first.
-    first, *_ = get_overloads(init) or [init]
-    read_and_init.__signature__ = signature(first)  # type: ignore[attr-defined]
-    return read_and_init
+    first, *_ = get_overloads(init) or [init]  # D2L 1.0's signature
+    return show_signature(parse_and_init, signature(first))
 
 
-def checked(init: Init) -> Init:
-    """The same, of an ``__init__`` with one signature."""
-    return wraps(init)(overloaded(init))  # type: ignore[return-value]
+def parse_arguments(init: Init) -> Init:
+    """Decorate an ``__init__`` with one signature, so that it gets its arguments by name and checked."""
+    return wraps(init)(parse_overloads(init))  # type: ignore[return-value]
 
 
-def of_attention(block: dict[str, Any]) -> dict[str, Any]:
-    """Of an encoder block's arguments those of its ``MultiHeadAttention``."""
+def attention_arguments(block: dict[str, Any]) -> dict[str, Any]:
+    """Return those arguments of an encoder block that its ``MultiHeadAttention`` needs."""
     names = ("key_size", "query_size", "value_size", "num_hiddens", "num_heads", "dropout")
     bias = block["use_bias" if "use_bias" in block else "bias"]
     return {name: block[name] for name in names if name in block} | {"bias": bias}
 
 
-def of_ffn(block: dict[str, Any]) -> dict[str, Any]:
-    """Of an encoder block's arguments those of its ``PositionWiseFFN``."""
-    given = {name: block[name] for name in ("ffn_num_input", "ffn_num_hiddens") if name in block}
-    return given | {"ffn_num_outputs": block["num_hiddens"]}
+def ffn_arguments(block: dict[str, Any]) -> dict[str, Any]:
+    """Return those arguments of an encoder block that its ``PositionWiseFFN`` needs."""
+    names = ("ffn_num_input", "ffn_num_hiddens")
+    sizes = {name: block[name] for name in names if name in block}
+    return sizes | {"ffn_num_outputs": block["num_hiddens"]}
 
 
-def of_bert(given: dict[str, Any]) -> dict[str, Any]:
-    """Of a BERT encoder's arguments those of its blocks; sizes that are not told follow from ``num_hiddens``."""
-    told = ("num_hiddens", "ffn_num_hiddens", "num_heads", "dropout")
-    sizes = ("key_size", "query_size", "value_size", "norm_shape", "ffn_num_input")
-    of_all = {name: given.get(name, given["num_hiddens"]) for name in sizes}
-    return of_all | {name: given[name] for name in told} | {"use_bias": True}
+def bert_block_arguments(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a BERT encoder's blocks; sizes missing in ``config`` are ``num_hiddens``."""
+    names = ("num_hiddens", "ffn_num_hiddens", "num_heads", "dropout")
+    optional_names = ("key_size", "query_size", "value_size", "norm_shape", "ffn_num_input")
+    arguments = {name: config[name] for name in names}
+    sizes = {name: config.get(name, config["num_hiddens"]) for name in optional_names}
+    return sizes | arguments | {"use_bias": True}
 
 
-def _shown(form: Signature) -> str:
-    """As in Python, without types."""
-    plain = [p.replace(annotation=Parameter.empty) for p in form.parameters.values()]
-    return str(Signature(plain))
+def _format_signature(declared: Signature) -> str:
+    """Return the signature in Python's syntax, without types."""
+    parameters = [p.replace(annotation=Parameter.empty) for p in declared.parameters.values()]
+    return str(Signature(parameters))

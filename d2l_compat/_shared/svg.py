@@ -1,7 +1,7 @@
-"""matplotlib's SVG, made fit for the viewers there are.
+"""Improvements of matplotlib's SVG: sharp heat maps, and text alternatives.
 
-matplotlib puts a heat map into an SVG as a picture with a pixel a cell, which many a viewer blurs. Here
-each cell is a square of its own, and a colour bar a gradient; and the drawing says what it shows.
+matplotlib embeds a heat map as an image with one pixel per cell, which many viewers blur. Here each cell becomes
+a square, and a colour bar a gradient.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-# The names of what is drawn anew: of its artists, and of its elements in the SVG.
+# The gid of the artists that are replaced, which is the id of their elements in the SVG.
 CELLS = "cells_"
 BAR = "bar"
 
@@ -20,35 +20,37 @@ PICTURE = re.compile(
 )
 STEPS = re.compile(rf'<g id="{BAR}">(.*?)</g>', re.DOTALL)
 CORNER = re.compile(r"[ML] ([-\d.]+) ([-\d.]+)")
-STOPS = 33  # of a gradient: more than a colour map is made from
+STOPS = 33  # in a gradient: more than the colours that define a colour map
 
 
-def sharp(svg: str, figure: Any) -> str:
-    """The same drawing, of shapes alone."""
+def vectorize_images(svg: str, figure: Any) -> str:
+    """Replace the images in an SVG of ``figure`` by squares, and its colour bar by a gradient."""
     images = {image.get_gid(): image for axes in figure.axes for image in axes.get_images()}
 
-    def cells(picture: re.Match[str]) -> str:
+    def draw_cells(picture: re.Match[str]) -> str:
         image = images[picture["name"]]
         squares = _squares(image.to_rgba(image.get_array(), bytes=True))
         return f'<g id="{picture["name"]}" {picture["place"]} shape-rendering="crispEdges">{squares}</g>'
 
-    def bar(steps: re.Match[str]) -> str:
+    def draw_bar(steps: re.Match[str]) -> str:
         corners = [(float(x), float(y)) for x, y in CORNER.findall(steps[1])]
         return _gradient(corners, images[f"{CELLS}1"].get_cmap())
 
-    # In one line: a notebook would hold each of its lines as one of its own.
-    return re.sub(r"\s*\n\s*", " ", STEPS.sub(bar, PICTURE.sub(cells, svg)))
+    svg = PICTURE.sub(draw_cells, svg)
+    svg = STEPS.sub(draw_bar, svg)
+    # As one line, since a notebook stores every line as a separate string.
+    return re.sub(r"\s*\n\s*", " ", svg)
 
 
-def told(svg: str, description: str) -> str:
-    """With a title and a description, for who cannot see it, where the drawing itself is in a page."""
+def add_alt_text(svg: str, description: str) -> str:
+    """Add a title and a description, for readers who cannot see the drawing."""
     title = re.split("[,.，。]", description)[0]
-    said = f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
-    return re.sub(r"<svg[^>]*>", lambda start: f'{start[0][:-1]} role="img">{said}', svg, count=1)
+    alt_text = f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
+    return re.sub(r"<svg[^>]*>", lambda tag: f'{tag[0][:-1]} role="img">{alt_text}', svg, count=1)
 
 
 def _squares(colors: Any) -> str:
-    """A path for each colour, in the order in which they come; transparent cells are left out."""
+    """Return a path for each colour, in the order of the first cells; omit transparent cells."""
     paths: dict[str, list[str]] = {}
     for row, column in np.ndindex(colors.shape[:2]):
         *color, alpha = colors[row, column]
@@ -59,14 +61,14 @@ def _squares(colors: Any) -> str:
 
 
 def _gradient(corners: list[tuple[float, float]], colors: Any) -> str:
-    """From the lowest value, below, to the highest."""
+    """Return a rectangle with a gradient from the lowest value, at its bottom, to the highest."""
     (left, top), (right, bottom) = np.min(corners, axis=0), np.max(corners, axis=0)
     stops = "".join(
-        f'<stop offset="{share:g}" stop-color="#{red:02x}{green:02x}{blue:02x}"/>'
-        for share in np.linspace(0, 1, STOPS)
-        for red, green, blue, _ in [colors(share, bytes=True)]
+        f'<stop offset="{offset:g}" stop-color="#{red:02x}{green:02x}{blue:02x}"/>'
+        for offset in np.linspace(0, 1, STOPS)
+        for red, green, blue, _ in [colors(offset, bytes=True)]
     )
-    # Other drawings on a page have gradients, too: the same name, then, is the same gradient.
+    # A page may have several drawings. Gradients of the same name are then the same.
     name = f"{BAR}_{sha256(stops.encode()).hexdigest()[:8]}"
     place = f'x="{left:g}" y="{top:g}" width="{right - left:g}" height="{bottom - top:g}"'
     return (

@@ -1,7 +1,7 @@
-"""D2L 1.0's design of training code, as far as it is the same in every framework.
+"""The parts of D2L 1.0's training code that are the same in every framework.
 
-A ``Module`` (here :class:`Model`, for a face's own base class) knows its loss and draws it; a
-``DataModule`` has the batches; a ``Trainer`` brings the two together.
+A ``Module`` computes and draws its loss; here it is :class:`Model`, from which a framework's ``Module`` inherits.
+A ``DataModule`` has the batches; a ``Trainer`` trains a model on them.
 """
 
 from collections.abc import Iterable, Sized
@@ -14,17 +14,17 @@ from d2l_compat._shared.oo_design import HyperParameters
 
 
 class Batches(Sized, Iterable[Any], Protocol):
-    """What a data loader is: it has a length and gives batches, tuples of tensors."""
+    """The protocol of a data loader: it has a length, and yields batches, tuples of tensors."""
 
 
-def undefined(owner: object, method: str) -> NotImplementedError:
-    """For a method that a reader's class must have: raise what this returns."""
+def undefined_method_error(owner: object, method: str) -> NotImplementedError:
+    """Return an error to raise in a method that a reader's class must define."""
     name = f"{type(owner).__name__}.{method}"
     return NotImplementedError(fault(name, "no definition", "one in your class"))
 
 
 class Model(HyperParameters):
-    """What every ``Module`` has besides its layers: a board on which its loss is drawn."""
+    """Mixin for ``Module``: a board on which the loss is drawn."""
 
     plot_train_per_epoch: int
     plot_valid_per_epoch: int
@@ -32,13 +32,13 @@ class Model(HyperParameters):
     trainer: "Trainer"
 
     def loss(self, y_hat: Any, y: Any) -> Any:
-        """The loss of predictions ``y_hat``; to be defined."""
-        raise undefined(self, "loss")
+        """Return the loss of predictions ``y_hat``; to be defined."""
+        raise undefined_method_error(self, "loss")
 
     def plot(self, key: str, value: Any, train: bool) -> None:
-        """Draw a number, of training or of validation, at the place where training stands.
+        """Draw a number of training or of validation at the current epoch.
 
-        Raises RuntimeError where the model is in no ``Trainer``.
+        Raises RuntimeError if the model has no ``Trainer``.
         """
         trainer = getattr(self, "trainer", None)
         if trainer is None:
@@ -51,31 +51,31 @@ class Model(HyperParameters):
         else:
             x = trainer.epoch + 1
             n = trainer.num_val_batches / self.plot_valid_per_epoch
-        # Of fewer batches than points, each is a point.
+        # If there are fewer batches than points, each batch is a point.
         self.board.draw(x, value, f"{'train' if train else 'val'}_{key}", max(1, int(n)))
 
 
 class Steps(Model):
-    """What a model does with a batch, where a call takes the inputs alone: all but JAX's."""
+    """The steps of a model that is called with the inputs alone, as in every framework but JAX."""
 
     net: Any
     lr: Any
     __call__: Any
 
     def __init__(self, plot_train_per_epoch: int = 2, plot_valid_per_epoch: int = 1) -> None:
-        """How many points are drawn in an epoch, of training and of validation."""
+        """Set how many points are drawn in an epoch of training and of validation."""
         super().__init__()
         self.save_hyperparameters()
         self.board = ProgressBoard()
 
     def forward(self, X: Any, *args: Any) -> Any:
-        """What ``self.net`` makes of ``X``."""
+        """Return the output of ``self.net`` for ``X``."""
         if not hasattr(self, "net"):
-            raise undefined(self, "forward")
+            raise undefined_method_error(self, "forward")
         return self.net(X, *args)
 
     def training_step(self, batch: Any) -> Any:
-        """The loss of a batch, its inputs first and its labels last; it is drawn, too."""
+        """Return and draw the loss of a batch, whose inputs come first and whose labels come last."""
         loss = self.loss(self(*batch[:-1]), batch[-1])
         self.plot("loss", loss, train=True)
         return loss
@@ -86,7 +86,7 @@ class Steps(Model):
 
 
 class ClassifierSteps:
-    """What a model with an ``accuracy`` does with a batch; it comes before ``Module`` among the bases."""
+    """The steps of a model with an ``accuracy``; in a list of bases it precedes ``Module``."""
 
     plot: Any
     loss: Any
@@ -101,36 +101,36 @@ class ClassifierSteps:
 
 
 class DataModule(HyperParameters):
-    """The base class of data: ``get_dataloader(train)`` is to be defined."""
+    """The base class of data: define ``get_dataloader(train)``."""
 
     root: str
     batch_size: int
 
     def __init__(self, root: str = "../data", num_workers: int = 4) -> None:
-        """``root`` is the folder of the files; ``num_workers`` is kept, all data being in memory."""
+        """Set the folder of the files; ``num_workers`` has no effect, since all data are in memory."""
         self.save_hyperparameters()
 
     def get_dataloader(self, train: bool) -> Any:
-        """Batches of the training data, or of the validation data; to be defined."""
-        raise undefined(self, "get_dataloader")
+        """Return batches of the training data, or of the validation data; to be defined."""
+        raise undefined_method_error(self, "get_dataloader")
 
     def get_tensorloader(self, tensors: Any, train: bool, indices: slice = slice(0, None)) -> Any:
-        """Batches of rows, as the face makes them."""
-        raise undefined(self, "get_tensorloader")
+        """Return batches of rows; a framework's package defines it."""
+        raise undefined_method_error(self, "get_tensorloader")
 
     def train_dataloader(self) -> Any:
-        """Batches of the training data."""
+        """Return batches of the training data."""
         return self.get_dataloader(train=True)
 
     def val_dataloader(self) -> Any:
-        """Batches of the validation data."""
+        """Return batches of the validation data."""
         return self.get_dataloader(train=False)
 
 
 class Trainer(HyperParameters):
-    """Fits a model to data, epoch by epoch; a face knows how a step is done."""
+    """A loop that trains a model on data; a framework's package defines its steps."""
 
-    devices: ModuleType  # the face's
+    devices: ModuleType  # the framework's
     max_epochs: int
     gradient_clip_val: float
     gpus: list[Any]
@@ -138,9 +138,9 @@ class Trainer(HyperParameters):
     epoch: int
 
     def __init__(self, max_epochs: int, num_gpus: int = 0, gradient_clip_val: float = 0) -> None:
-        """``num_gpus`` of 1 or more trains on the first GPU, where there is one; ``gradient_clip_val`` is the greatest
-        norm that all gradients together may have, 0 for any.
+        """Set the number of epochs, and train on the first GPU if there is one and ``num_gpus`` is at least 1.
 
+        ``gradient_clip_val`` is the greatest norm that all gradients together may have, 0 for no limit.
         Raises TypeError or ValueError for ``max_epochs`` below 1, or any of the others below 0.
         """
         integer("max_epochs", max_epochs, 1)
@@ -166,7 +166,7 @@ class Trainer(HyperParameters):
             self.fit_epoch()
 
     def prepare_data(self, data: Any) -> None:
-        """Ask ``data`` for its batches."""
+        """Get the data loaders of ``data``."""
         if not isinstance(data, DataModule):
             raise TypeError(fault("data", type(data).__name__, "a DataModule"))
         self.train_dataloader: Batches = data.train_dataloader()
@@ -175,7 +175,7 @@ class Trainer(HyperParameters):
         self.num_val_batches = 0 if self.val_dataloader is None else len(self.val_dataloader)
 
     def prepare_model(self, model: Any) -> None:
-        """Make ``model`` this trainer's."""
+        """Connect ``model`` with this trainer."""
         if not isinstance(model, Model):
             raise TypeError(fault("model", type(model).__name__, "a Module"))
         model.trainer = self
@@ -183,11 +183,11 @@ class Trainer(HyperParameters):
         self.model = model
 
     def prepare_batch(self, batch: Any) -> Any:
-        """``batch`` where the model is."""
+        """Return ``batch`` on the model's device."""
         return batch
 
     def _set_training(self, is_training: bool) -> None:
-        """Tell the model whether it is trained or validated now."""
+        """Switch the model between training and validation."""
 
     def fit_epoch(self) -> None:
         """Train on every batch once, and then validate."""
@@ -203,9 +203,9 @@ class Trainer(HyperParameters):
             self.val_batch_idx += 1
 
     def _step(self, batch: Any) -> None:
-        """A step of training: the loss of a batch, its gradients, and the optimizer."""
-        raise undefined(self, "_step")
+        """Train on a batch: compute the loss and its gradients, and update the parameters."""
+        raise undefined_method_error(self, "_step")
 
     def _validate(self, batch: Any) -> None:
-        """The model's ``validation_step``."""
+        """Call the model's ``validation_step``."""
         self.model.validation_step(batch)

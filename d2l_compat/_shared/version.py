@@ -1,20 +1,20 @@
-"""Which version of d2l a program was written for, where 0.17 and 1.0 answer the same call differently."""
+"""The version of d2l that a program was written for, since a few calls mean different things in 0.17 and 1.0."""
 
 import os
 
-from d2l_compat._shared.checks import fault, shown
+from d2l_compat._shared.checks import fault, format_value
 
 VARIABLE = "D2L_VERSION"
 OLDER, NEWER = "0.17", "1.0"
 
 
-def is_older() -> bool:
-    """Whether D2L_VERSION is 0.17, or any 0.17.x; without it, everything is as in 1.0.
+def is_0_17() -> bool:
+    """Return whether D2L_VERSION is 0.17 or 0.17.x; the default is 1.0.
 
-    Raises ValueError for a version that is neither of the two.
+    Raises ValueError for any other version.
     """
-    given = os.getenv(VARIABLE) or NEWER
-    version = ".".join(given.split(".")[:2])
+    value = os.getenv(VARIABLE) or NEWER
+    version = ".".join(value.split(".")[:2])
     if version not in (OLDER, NEWER):
-        raise ValueError(fault(VARIABLE, shown(given), f"'{OLDER}' or '{NEWER}'"))
+        raise ValueError(fault(VARIABLE, format_value(value), f"'{OLDER}' or '{NEWER}'"))
     return version == OLDER

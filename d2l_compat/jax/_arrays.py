@@ -20,13 +20,13 @@ class _Arrays(Arrays):
     def dtype(self, x: Array) -> str:
         return str(x.dtype)
 
-    def range(self, x: Array) -> tuple[float, float] | None:
+    def value_range(self, x: Array) -> tuple[float, float] | None:
         if not x.size or isinstance(x, jax.core.Tracer):
             return None
         values = np.asarray(x)  # under jit, jnp.min would be traced
         return values.min(), values.max()
 
-    def takes(self, projection: nn.Dense, inputs: Array) -> tuple[int | None, str | None]:
+    def expected_input(self, projection: nn.Dense, inputs: Array) -> tuple[int | None, str | None]:
         if not projection.has_variable("params", "kernel"):
             return None, None
         return projection.get_variable("params", "kernel").shape[0], None
@@ -42,4 +42,4 @@ def as_jax(value: Array) -> jax.Array:
 
 def check_training(training: bool) -> None:
     # In other frameworks a layer's next argument is another one, whose value would pass for True.
-    checks.instance("training", training, bool, "True or False")
+    checks.check_instance("training", training, bool, "True or False")

@@ -73,7 +73,7 @@ class DotProductAttention(nn.Module):
     dropout: float
 
     def __post_init__(self) -> None:
-        checks.dropout(self.dropout)
+        checks.check_dropout(self.dropout)
         super().__post_init__()
 
     @nn.compact
@@ -176,7 +176,7 @@ class MultiHeadAttention(CheckedModule):
         super().__init__(*args, **kwargs)
 
     def __post_init__(self) -> None:
-        checks.heads(self.num_hiddens, self.num_heads)
+        checks.check_heads(self.num_hiddens, self.num_heads)
         super().__post_init__()
 
     def setup(self) -> None:
@@ -258,7 +258,7 @@ def transpose_qkv(X: Array, num_heads: int) -> jax.Array:
     Raises ValueError or TypeError for a wrong rank, or if num_hiddens is not a multiple of heads.
     """
     X = as_jax(X)
-    num_heads = arrays.check_heads_apart(X, num_heads)
+    num_heads = arrays.check_head_split(X, num_heads)
     batch, steps, num_hiddens = X.shape
     head_size = num_hiddens // num_heads
     X = X.reshape(batch, steps, num_heads, head_size).swapaxes(1, 2)
@@ -271,7 +271,7 @@ def transpose_output(X: Array, num_heads: int) -> jax.Array:
     Raises ValueError or TypeError for a wrong rank, or if the batch is not a multiple of heads.
     """
     X = as_jax(X)
-    num_heads = arrays.check_heads_together(X, num_heads)
+    num_heads = arrays.check_head_merge(X, num_heads)
     rows, steps, head_size = X.shape
     batch = rows // num_heads
     X = X.reshape(batch, num_heads, steps, head_size).swapaxes(1, 2)
@@ -292,7 +292,7 @@ class PositionalEncoding(nn.Module):
     max_len: int = 1000
 
     def __post_init__(self) -> None:
-        sizes = checks.encoding_arguments(self.num_hiddens, self.dropout, self.max_len)
+        sizes = checks.encoding_sizes(self.num_hiddens, self.dropout, self.max_len)
         self.num_hiddens, self.max_len = sizes
         super().__post_init__()
 
@@ -363,11 +363,11 @@ def select_positions(P: jax.Array, offset: int | jax.Array, steps: int) -> jax.A
     max_len = P.shape[1]
     if not isinstance(offset, jax.core.Tracer):
         offset = checks.integer("offset", offset, 0)
-        checks.positions(offset, steps, max_len)
+        checks.check_positions(offset, steps, max_len)
         return P[:, offset : offset + steps]
     if offset.shape or not jnp.issubdtype(offset.dtype, jnp.integer):
         raise TypeError(checks.fault("offset", offset.aval, "an integer of at least 0"))
-    checks.positions(0, steps, max_len)
+    checks.check_positions(0, steps, max_len)
     # Unsigned, a negative position lies far past the end instead of counting back from it.
     positions = (offset + jnp.arange(steps)).astype(jnp.uint32)
     return jnp.take(P, positions, axis=1, mode="fill", fill_value=jnp.nan)

@@ -37,7 +37,7 @@ def multiply_adds(layer: Callable[..., Any], *inputs: Array) -> int:
 
 
 def _trace(layer: Callable[..., Any], inputs: tuple[Array, ...]) -> Jaxpr:
-    checks.callable_("layer", layer)
+    checks.check_callable("layer", layer)
     for x in inputs:
         arrays.check_instance("inputs", x)
     with jax.disable_jit():  # with jit, a scan would be a single operation

@@ -17,7 +17,7 @@ def gpu(i: int = 0) -> jax.Device:
 
     Raises ValueError if it does not exist: JAX has no object for a missing device.
     """
-    i = checks.gpu(i)
+    i = checks.gpu_index(i)
     gpus = _gpus()
     if i >= len(gpus):
         need = f"one of the {len(gpus)} available GPUs, counted from 0"
@@ -32,7 +32,7 @@ def num_gpus() -> int:
 
 def try_gpu(i: int = 0) -> jax.Device:
     """Return the ``i``-th GPU if it exists, else the CPU. Raises ValueError if ``i`` is negative."""
-    return gpu(i) if checks.gpu(i) < num_gpus() else cpu()
+    return gpu(i) if checks.gpu_index(i) < num_gpus() else cpu()
 
 
 def try_all_gpus() -> list[jax.Device]:

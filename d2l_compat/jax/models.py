@@ -207,7 +207,7 @@ class ResNeXtBlock(nn.Module):
     training: bool = True
 
     def setup(self) -> None:
-        channels, num_groups = shared.bottleneck(
+        channels, num_groups = shared.bottleneck_sizes(
             self.num_channels, self.groups, self.bot_mul, self.use_1x1conv, self.strides
         )
         strides = (self.strides,) * 2 if isinstance(self.strides, int) else self.strides

@@ -41,7 +41,7 @@ class RNNScratch(nn.Module):
         """Map (steps, batch, inputs) to a list of outputs (batch, hiddens), and the last state."""
         inputs = as_jax(inputs)
         arrays.check_sequence("inputs", inputs, self.num_inputs)
-        state = shared.one_state(state)
+        state = shared.unpack_state(state)
         if state is None:
             state = jnp.zeros((inputs.shape[1], self.num_hiddens))
         outputs = []
@@ -63,7 +63,7 @@ class RNNLMScratch(Classifier):
     lr: float = 0.01
 
     def __post_init__(self) -> None:
-        checks.instance("rnn", self.rnn, nn.Module, "a layer")
+        checks.check_instance("rnn", self.rnn, nn.Module, "a layer")
         self.vocab_size = checks.size("vocab_size", self.vocab_size)
         super().__post_init__()
 
@@ -132,7 +132,7 @@ class RNN(nn.Module):
         """Map (steps, batch, inputs) to (steps, batch, hiddens), and a state (batch, hiddens)."""
         arrays.check_sequence("inputs", as_jax(inputs), None)
         layer = nn.RNN(nn.SimpleCell(self.num_hiddens), time_major=True, return_carry=True)
-        last, outputs = layer(as_jax(inputs), initial_carry=shared.one_state(H))
+        last, outputs = layer(as_jax(inputs), initial_carry=shared.unpack_state(H))
         return outputs, last
 
 

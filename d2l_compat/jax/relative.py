@@ -38,7 +38,7 @@ class RotaryEncoding(nn.Module):
     position_scale: float = 1.0
 
     def __post_init__(self) -> None:
-        self.num_hiddens, self.max_len = checks.rotary_arguments(
+        self.num_hiddens, self.max_len = checks.rotary_sizes(
             self.num_hiddens, self.max_len, self.base, self.layout, self.position_scale
         )
         super().__post_init__()

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
-from d2l_compat._shared.training import undefined
+from d2l_compat._shared.training import undefined_method_error
 from d2l_compat.jax._arrays import Array, arrays, as_jax, check_training
 from d2l_compat.jax.training import Classifier
 
@@ -35,7 +35,7 @@ class Encoder(nn.Module):
 
     def __call__(self, X: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the input of the decoder's ``init_state``; to be defined."""
-        raise undefined(self, "__call__")
+        raise undefined_method_error(self, "__call__")
 
 
 class Decoder(nn.Module):
@@ -43,11 +43,11 @@ class Decoder(nn.Module):
 
     def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
         """Return the first state, from the encoder's outputs; to be defined."""
-        raise undefined(self, "init_state")
+        raise undefined_method_error(self, "init_state")
 
     def __call__(self, X: Any, state: Any, **kwargs: Any) -> Any:
         """Return logits for the tokens after ``X``, and the next state; to be defined."""
-        raise undefined(self, "__call__")
+        raise undefined_method_error(self, "__call__")
 
 
 class AttentionDecoder(Decoder):
@@ -60,7 +60,7 @@ class AttentionDecoder(Decoder):
     @property
     def attention_weights(self) -> Any:
         """The last call's weights; to be defined."""
-        raise undefined(self, "attention_weights")
+        raise undefined_method_error(self, "attention_weights")
 
 
 class EncoderDecoder(Classifier):
@@ -75,8 +75,8 @@ class EncoderDecoder(Classifier):
     training: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
-        checks.instance("encoder", self.encoder, nn.Module, "a layer")
-        checks.instance("decoder", self.decoder, nn.Module, "a layer")
+        checks.check_instance("encoder", self.encoder, nn.Module, "a layer")
+        checks.check_instance("decoder", self.decoder, nn.Module, "a layer")
         check_training(self.training)
         super().__post_init__()
 
@@ -111,7 +111,9 @@ class EncoderDecoder(Classifier):
             tokens.append(Y.argmax(axis=2))
             if save_attention_weights:
                 if "dec_attention_weights" not in sown:
-                    raise undefined(self.decoder, "sow('intermediates', 'dec_attention_weights')")
+                    raise undefined_method_error(
+                        self.decoder, "sow('intermediates', 'dec_attention_weights')"
+                    )
                 decoder_weights.append(_merge_heads(sown["dec_attention_weights"][0]))
         encoder_weights = _merge_heads(encoder_sown.get("enc_attention_weights", [[]])[0])
         return jnp.concatenate(tokens[1:], axis=1), (decoder_weights, encoder_weights)
@@ -146,7 +148,7 @@ class GRU(nn.Module):
     dropout: float = 0
 
     def __post_init__(self) -> None:
-        self.num_hiddens, self.num_layers = shared.recurrent(
+        self.num_hiddens, self.num_layers = shared.recurrent_sizes(
             self.dropout, num_hiddens=self.num_hiddens, num_layers=self.num_layers
         )
         super().__post_init__()
@@ -197,7 +199,7 @@ class Seq2SeqEncoder(Encoder):
     def __post_init__(self) -> None:
         names = ("vocab_size", "embed_size", "num_hiddens", "num_layers")
         sizes = {name: getattr(self, name) for name in names}
-        for name, size in zip(names, shared.recurrent(self.dropout, **sizes), strict=True):
+        for name, size in zip(names, shared.recurrent_sizes(self.dropout, **sizes), strict=True):
             setattr(self, name, size)
         super().__post_init__()
 

@@ -44,12 +44,12 @@ class Module(nn.Module, shared.Model):
 
         It is called as ``loss(params, X, y, state)``, with the inputs ``X``, a tuple.
         """
-        raise shared.undefined(self, "loss")
+        raise shared.undefined_method_error(self, "loss")
 
     def forward(self, X: Any, *args: Any, **kwargs: Any) -> Any:
         """Apply ``self.net`` to ``X``."""
         if not hasattr(self, "net"):
-            raise shared.undefined(self, "forward")
+            raise shared.undefined_method_error(self, "forward")
         return self.net(X, *args, **kwargs)
 
     def __call__(self, X: Any, *args: Any, **kwargs: Any) -> Any:

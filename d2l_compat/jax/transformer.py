@@ -58,7 +58,7 @@ class AddNorm(nn.Module):
     dropout: float
 
     def __post_init__(self) -> None:
-        checks.dropout(self.dropout)
+        checks.check_dropout(self.dropout)
         super().__post_init__()
 
     @nn.compact
@@ -84,7 +84,7 @@ class TransformerEncoderBlock(CheckedModule):
     use_bias: bool = False
 
     def __post_init__(self) -> None:
-        checks.heads(self.num_hiddens, self.num_heads)
+        checks.check_heads(self.num_hiddens, self.num_heads)
         super().__post_init__()
 
     def setup(self) -> None:
@@ -125,7 +125,7 @@ class TransformerEncoder(CheckedModule, Encoder):
     use_bias: bool = False
 
     def __post_init__(self) -> None:
-        checks.heads(self.num_hiddens, self.num_heads)
+        checks.check_heads(self.num_hiddens, self.num_heads)
         super().__post_init__()
 
     def setup(self) -> None:

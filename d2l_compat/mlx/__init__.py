@@ -29,4 +29,4 @@ from d2l_compat.mlx.transformer import *
 
 
 def __getattr__(name: str) -> Any:
-    return exports.attribute(__name__, name)
+    return exports.load_attribute(__name__, name)

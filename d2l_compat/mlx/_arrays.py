@@ -16,11 +16,13 @@ class _Arrays(Arrays):
     def dtype(self, x: mx.array) -> str:
         return str(x.dtype).removeprefix("mlx.core.")
 
-    def range(self, x: mx.array) -> tuple[float, float] | None:
+    def value_range(self, x: mx.array) -> tuple[float, float] | None:
         values = read_values(x) if x.size else None
         return None if values is None else (values.min(), values.max())
 
-    def takes(self, projection: nn.Module, inputs: mx.array) -> tuple[int | None, str | None]:
+    def expected_input(
+        self, projection: nn.Module, inputs: mx.array
+    ) -> tuple[int | None, str | None]:
         # Any dtype fits: MLX promotes to the wider of the two.
         return projection.weight.shape[-1] if "weight" in projection else None, None
 

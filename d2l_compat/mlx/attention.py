@@ -90,7 +90,7 @@ class DotProductAttention(nn.Module):
 
         Raises ValueError or TypeError for any other value.
         """
-        checks.dropout(dropout)
+        checks.check_dropout(dropout)
         super().__init__()
         self.dropout = Dropout(dropout)
         self._last: _Call | None = None
@@ -248,7 +248,7 @@ def transpose_qkv(X: mx.array, num_heads: int) -> mx.array:
 
     Raises ValueError or TypeError for a wrong rank, or if num_hiddens is not a multiple of heads.
     """
-    num_heads = arrays.check_heads_apart(X, num_heads)
+    num_heads = arrays.check_head_split(X, num_heads)
     head_size = X.shape[2] // num_heads
     return mx.unflatten(X, 2, (num_heads, head_size)).swapaxes(1, 2).flatten(0, 1)
 
@@ -258,7 +258,7 @@ def transpose_output(X: mx.array, num_heads: int) -> mx.array:
 
     Raises ValueError or TypeError for a wrong rank, or if the batch is not a multiple of heads.
     """
-    num_heads = arrays.check_heads_together(X, num_heads)
+    num_heads = arrays.check_head_merge(X, num_heads)
     batch = X.shape[0] // num_heads
     return mx.unflatten(X, 0, (batch, num_heads)).swapaxes(1, 2).flatten(2)
 
@@ -276,7 +276,7 @@ class PositionalEncoding(nn.Module):
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
         super().__init__()
-        sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
+        sizes = checks.encoding_sizes(num_hiddens, dropout, max_len)
         self.num_hiddens, self.max_len = sizes
         self.dtype = "float32"  # by name: an mx.Dtype could not be copied with the layer
         self.dropout = Dropout(dropout)

@@ -62,7 +62,7 @@ def _multiply_adds(operation: Operation) -> int:
 
 def _trace(layer: Callable[..., mx.array], inputs: tuple[mx.array, ...]) -> list[Operation]:
     """Return the operations that ``layer(*inputs)`` computes, in topological order."""
-    checks.callable_("layer", layer)
+    checks.check_callable("layer", layer)
     for x in inputs:
         arrays.check_instance("inputs", x)
     mx.eval(layer(*inputs))  # so that its layers have inferred their sizes and drawn their weights

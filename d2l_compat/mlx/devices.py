@@ -20,7 +20,7 @@ def gpu(i: int = 0) -> mx.Device:
 
     Raises ValueError if ``i`` is negative.
     """
-    return mx.Device(mx.gpu, checks.gpu(i))
+    return mx.Device(mx.gpu, checks.gpu_index(i))
 
 
 def num_gpus() -> int:

@@ -59,8 +59,8 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
     def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
         """Store the two layers. Raises TypeError if one of them is not a layer."""
         super().__init__()
-        checks.instance("encoder", encoder, nn.Module, "a layer")
-        checks.instance("decoder", decoder, nn.Module, "a layer")
+        checks.check_instance("encoder", encoder, nn.Module, "a layer")
+        checks.check_instance("decoder", decoder, nn.Module, "a layer")
         self.encoder = encoder
         self.decoder = decoder
 
@@ -106,7 +106,7 @@ class GRU(Module):
         Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         super().__init__()
-        inputs, hiddens, layers = shared.recurrent(
+        inputs, hiddens, layers = shared.recurrent_sizes(
             dropout, num_inputs=num_inputs, num_hiddens=num_hiddens, num_layers=num_layers
         )
         self.save_hyperparameters()
@@ -142,7 +142,7 @@ class Seq2SeqEncoder(Encoder):
     ) -> None:
         """Create the layers. Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
-        vocab_size, embed_size = shared.recurrent(
+        vocab_size, embed_size = shared.recurrent_sizes(
             dropout, vocab_size=vocab_size, embed_size=embed_size
         )
         self.embedding = nn.Embedding(vocab_size, embed_size)
@@ -236,7 +236,7 @@ def train_seq2seq(
     def loss(X: mx.array, X_lens: mx.array, Y: mx.array, Y_lens: mx.array) -> mx.array:
         bos = mx.full((len(Y), 1), tgt_vocab[shared.BOS], Y.dtype)
         decoder_inputs = mx.concatenate([bos, Y[:, :-1]], axis=1)
-        return _masked_loss(shared.output(net(X, decoder_inputs, X_lens)), Y, Y_lens).sum()
+        return _masked_loss(shared.discard_state(net(X, decoder_inputs, X_lens)), Y, Y_lens).sum()
 
     def step(batch: Any) -> tuple[mx.array, mx.array]:
         infer_sizes(net, lambda: loss(*batch))
@@ -264,7 +264,7 @@ def predict_seq2seq(
     The likeliest token is taken at each step, until ``<eos>`` or ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
-    source, length = shared.source(src_sentence, src_vocab, num_steps)
+    source, length = shared.encode_source(src_sentence, src_vocab, num_steps)
     lens = mx.array([length])
     bos = mx.array([[tgt_vocab[shared.BOS]]])
     eos = tgt_vocab[shared.EOS]
@@ -273,7 +273,7 @@ def predict_seq2seq(
         tokens, weights = shared.decode(
             net.decoder, state, bos, _pick_likeliest, num_steps, save_attention_weights, eos
         )
-    return shared.sentence(tokens, tgt_vocab), weights
+    return shared.join_tokens(tokens, tgt_vocab), weights
 
 
 def _masked_loss(Y_hat: mx.array, Y: mx.array, lens: mx.array) -> mx.array:

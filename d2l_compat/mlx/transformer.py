@@ -54,7 +54,7 @@ class AddNorm(nn.Module):
 
         Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1.
         """
-        checks.dropout(dropout)
+        checks.check_dropout(dropout)
         super().__init__()
         self.dropout = Dropout(dropout)
         sizes = checks.integers("norm_shape", norm_shape, 1)
@@ -79,9 +79,9 @@ class TransformerEncoderBlock(layers.TransformerEncoderBlock, nn.Module):
     """
 
     def _make_layers(self, norm_shape: int | list[int], **block: Any) -> None:
-        self.attention = MultiHeadAttention(**signatures.of_attention(block))
+        self.attention = MultiHeadAttention(**signatures.attention_arguments(block))
         self.addnorm1 = AddNorm(norm_shape, block["dropout"])
-        self.ffn = PositionWiseFFN(**signatures.of_ffn(block))
+        self.ffn = PositionWiseFFN(**signatures.ffn_arguments(block))
         self.addnorm2 = AddNorm(norm_shape, block["dropout"])
 
     def __call__(self, X: mx.array, valid_lens: mx.array | None = None) -> mx.array:

@@ -16,17 +16,19 @@ class _Arrays(Arrays):
     def dtype(self, x: Any) -> str:
         return onp.dtype(x.dtype).name
 
-    def counts(self, x: np.ndarray) -> NDArray[Any]:
+    def as_readable(self, x: np.ndarray) -> NDArray[Any]:
         """Return ``x`` in NumPy; whole numbers as int64, whatever their dtype."""
         numbers = x.asnumpy()
         is_finite = numbers.dtype.kind == "f" and onp.isfinite(numbers).all()
         is_whole = is_finite and (numbers % 1 == 0).all()
         return numbers.astype(onp.int64) if is_whole else numbers
 
-    def range(self, x: NDArray[Any]) -> tuple[float, float] | None:
+    def value_range(self, x: NDArray[Any]) -> tuple[float, float] | None:
         return (x.min(), x.max()) if x.size else None
 
-    def takes(self, projection: nn.Dense, inputs: np.ndarray) -> tuple[int | None, str | None]:
+    def expected_input(
+        self, projection: nn.Dense, inputs: np.ndarray
+    ) -> tuple[int | None, str | None]:
         is_norm = isinstance(projection, nn.LayerNorm)
         weight = projection.gamma if is_norm else projection.weight
         size = weight.shape[-1]

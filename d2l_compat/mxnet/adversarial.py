@@ -26,12 +26,12 @@ def update_D(
     losses on real and fake examples, summed over the batch. Raises TypeError or ValueError where a network or the loss
     is not callable, or ``X`` and ``Z`` differ in length.
     """
-    batch_size = shared.check(arrays, net_D, net_G, loss, X=X, Z=Z)
+    batch_size = shared.check_arguments(arrays, net_D, net_G, loss, X=X, Z=Z)
     with autograd.record():
         fakes = net_G(Z).detach()
         real, fake = net_D(X), net_D(fakes)
-        shared.check_judged(arrays, real, batch_size)
-        shared.check_judged(arrays, fake, batch_size)
+        shared.check_discriminator_output(arrays, real, batch_size)
+        shared.check_discriminator_output(arrays, fake, batch_size)
         losses = (loss(real, np.ones_like(real)) + loss(fake, np.zeros_like(fake))) / 2
     losses.backward()
     trainer_D.step(batch_size)
@@ -45,10 +45,10 @@ def update_G(
 
     Returns the sum of the losses. Raises TypeError or ValueError as :func:`update_D` does.
     """
-    batch_size = shared.check(arrays, net_D, net_G, loss, Z=Z)
+    batch_size = shared.check_arguments(arrays, net_D, net_G, loss, Z=Z)
     with autograd.record():
         Y = net_D(net_G(Z))
-        shared.check_judged(arrays, Y, batch_size)
+        shared.check_discriminator_output(arrays, Y, batch_size)
         losses = loss(Y, np.ones_like(Y))
     losses.backward()
     trainer_G.step(batch_size)

@@ -70,7 +70,7 @@ class DotProductAttention(nn.Block):
 
         Raises ValueError or TypeError for any other value.
         """
-        checks.dropout(dropout)
+        checks.check_dropout(dropout)
         super().__init__()
         self.dropout = Dropout(dropout)
         self._weights: np.ndarray | None = None
@@ -157,7 +157,7 @@ class MultiHeadAttention(nn.Block):
         dropout: float,
         use_bias: bool = False,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(
         self,
         *,
@@ -174,7 +174,7 @@ class MultiHeadAttention(nn.Block):
         Raises ValueError if num_hiddens is not a multiple of num_heads, and ValueError or TypeError
         for arguments of a wrong range or kind.
         """
-        checks.heads(num_hiddens, num_heads)
+        checks.check_heads(num_hiddens, num_heads)
         super().__init__()
         self.num_hiddens, self.num_heads = num_hiddens, num_heads
         self.attention = DotProductAttention(dropout)
@@ -268,7 +268,7 @@ def transpose_qkv(X: np.ndarray, num_heads: int) -> np.ndarray:
 
     Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide num_hiddens.
     """
-    num_heads = arrays.check_heads_apart(X, num_heads)
+    num_heads = arrays.check_head_split(X, num_heads)
     batch, steps, num_hiddens = X.shape
     size = num_hiddens // num_heads
     X = X.reshape(batch, steps, num_heads, size).swapaxes(1, 2)
@@ -280,7 +280,7 @@ def transpose_output(X: np.ndarray, num_heads: int) -> np.ndarray:
 
     Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide the batch.
     """
-    num_heads = arrays.check_heads_together(X, num_heads)
+    num_heads = arrays.check_head_merge(X, num_heads)
     products, steps, size = X.shape
     batch = products // num_heads
     X = X.reshape(batch, num_heads, steps, size).swapaxes(1, 2)
@@ -302,7 +302,7 @@ class PositionalEncoding(nn.Block):
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
         super().__init__()
-        sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
+        sizes = checks.encoding_sizes(num_hiddens, dropout, max_len)
         self.num_hiddens, self.max_len = sizes
         self.dropout = Dropout(dropout)
         self.cast("float32")

@@ -48,7 +48,7 @@ class BERTEncoder(nn.Block):
         dropout: float,
         max_len: int = 1000,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(
         self,
         *,
@@ -86,7 +86,7 @@ class BERTEncoder(nn.Block):
         ``valid_lens`` has the shape (batch,). Raises ValueError or TypeError for other input, and for more steps than
         ``max_len``.
         """
-        arrays.check_pair(tokens, segments, self.vocab_size, self.max_len)
+        arrays.check_sentence_pair(tokens, segments, self.vocab_size, self.max_len)
         X = self.token_embedding(tokens) + self.segment_embedding(segments)
         X = X + self.pos_embedding.data(ctx=X.ctx)[:, : X.shape[1]]
         for block in self.blks:
@@ -163,7 +163,7 @@ class BERTModel(nn.Block):
         dropout: float,
         max_len: int = 1000,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **arguments: Any) -> None:
         """Create the layer. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()

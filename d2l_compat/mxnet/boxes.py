@@ -28,13 +28,13 @@ def box_corner_to_center(boxes: np.ndarray) -> np.ndarray:
 
     Raises TypeError or ValueError for another shape, or a dtype that is not floating point.
     """
-    shared.check(arrays, "boxes", boxes)
+    shared.check_boxes(arrays, "boxes", boxes)
     return shared.corner_to_center(np, boxes)
 
 
 def box_center_to_corner(boxes: np.ndarray) -> np.ndarray:
     """Convert boxes (boxes, 4) from (center x, center y, width, height) to (x1, y1, x2, y2)."""
-    shared.check(arrays, "boxes", boxes)
+    shared.check_boxes(arrays, "boxes", boxes)
     return shared.center_to_corner(np, boxes)
 
 
@@ -43,7 +43,7 @@ def box_iou(boxes1: np.ndarray, boxes2: np.ndarray) -> np.ndarray:
 
     Raises TypeError or ValueError for another shape, or a dtype that is not floating point.
     """
-    shared.check_both(arrays, ("boxes1", "boxes2"), boxes1, boxes2)
+    shared.check_box_arrays(arrays, ("boxes1", "boxes2"), boxes1, boxes2)
     return shared.iou(np, boxes1, boxes2)
 
 
@@ -54,14 +54,14 @@ def offset_boxes(anchors: np.ndarray, assigned_bb: np.ndarray, eps: float = 1e-6
     5 times log(eps + ratio) of the widths and of the heights. Raises TypeError or ValueError for other shapes, or a
     dtype that is not floating point.
     """
-    shared.check_pairs(arrays, ("anchors", "assigned_bb"), anchors, assigned_bb)
+    shared.check_box_pairs(arrays, ("anchors", "assigned_bb"), anchors, assigned_bb)
     return shared.offsets(np, anchors, assigned_bb, real("eps", eps, "a number"))
 
 
 def offset_inverse(anchors: np.ndarray, offset_preds: np.ndarray) -> np.ndarray:
     """Return the boxes for anchors and predicted offsets, each (boxes, 4): the inverse of :func:`offset_boxes`."""
-    shared.check_pairs(arrays, ("anchors", "offset_preds"), anchors, offset_preds)
-    return shared.moved_boxes(np, anchors, offset_preds)
+    shared.check_box_pairs(arrays, ("anchors", "offset_preds"), anchors, offset_preds)
+    return shared.apply_offsets(np, anchors, offset_preds)
 
 
 def multibox_prior(data: np.ndarray, sizes: Any, ratios: Any) -> np.ndarray:
@@ -73,7 +73,7 @@ def multibox_prior(data: np.ndarray, sizes: Any, ratios: Any) -> np.ndarray:
     or ratio is not above 0.
     """
     arrays.check_instance("data", data)
-    return _to_tensor(shared.prior(data, sizes, ratios), data.ctx)
+    return _to_tensor(shared.anchor_boxes(data, sizes, ratios), data.ctx)
 
 
 def assign_anchor_to_bbox(
@@ -85,7 +85,9 @@ def assign_anchor_to_bbox(
     also gets its best remaining anchor, boxes with the largest overlap first. Raises TypeError or ValueError for other
     shapes.
     """
-    return _to_tensor(shared.assign(ground_truth, anchors, iou_threshold).astype("int32"), device)
+    return _to_tensor(
+        shared.assign_boxes(ground_truth, anchors, iou_threshold).astype("int32"), device
+    )
 
 
 def multibox_target(
@@ -98,7 +100,7 @@ def multibox_target(
     ValueError for other shapes.
     """
     arrays.check_instance("anchors", anchors)
-    offset, mask, classes = shared.target(anchors, labels)
+    offset, mask, classes = shared.anchor_targets(anchors, labels)
     device = anchors.ctx
     return (
         _to_tensor(offset, device),
@@ -114,7 +116,9 @@ def nms(boxes: np.ndarray, scores: np.ndarray, iou_threshold: float) -> np.ndarr
     ``iou_threshold``. Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("boxes", boxes)
-    return _to_tensor(shared.suppress(boxes, scores, iou_threshold).astype("int32"), boxes.ctx)
+    return _to_tensor(
+        shared.suppress_overlaps(boxes, scores, iou_threshold).astype("int32"), boxes.ctx
+    )
 
 
 def multibox_detection(
@@ -131,7 +135,7 @@ def multibox_detection(
     ``pos_threshold``, which is then replaced by that of the background. Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("cls_probs", cls_probs)
-    detections = shared.detection(cls_probs, offset_preds, anchors, nms_threshold, pos_threshold)
+    detections = shared.detect(cls_probs, offset_preds, anchors, nms_threshold, pos_threshold)
     return _to_tensor(detections, cls_probs.ctx)
 
 

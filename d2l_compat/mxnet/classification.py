@@ -7,7 +7,7 @@ from mxnet import Context, autograd, gluon, init, np
 from mxnet.gluon import nn
 
 from d2l_compat._shared import classification as shared
-from d2l_compat._shared.checks import callable_, instance, real
+from d2l_compat._shared.checks import check_callable, check_instance, real
 from d2l_compat._shared.data import images
 from d2l_compat.common import accuracy, get_dataloader_workers
 from d2l_compat.mxnet.data import FashionMNIST
@@ -45,7 +45,7 @@ def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
 
     Raises TypeError or ValueError where ``net`` cannot be called, or there is no batch.
     """
-    return shared.share_of_hits(net, data_iter)
+    return shared.mean_accuracy(net, data_iter)
 
 
 def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any = None) -> float:
@@ -53,7 +53,7 @@ def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any
 
     X may be a list of arrays.
     """
-    callable_("net", net)
+    check_callable("net", net)
     if device is None and isinstance(net, gluon.Block):
         device = next((param.list_ctx()[0] for param in net.collect_params().values()), None)
 
@@ -62,7 +62,7 @@ def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any
             return X
         return [x.as_in_ctx(device) for x in X] if isinstance(X, list) else X.as_in_ctx(device)
 
-    return shared.share_of_hits(lambda X: net(to_device(X)), data_iter)
+    return shared.mean_accuracy(lambda X: net(to_device(X)), data_iter)
 
 
 def train_epoch_ch3(
@@ -79,7 +79,7 @@ def train_epoch_ch3(
     """
     update = updater.step if isinstance(updater, gluon.Trainer) else updater
     for what, function in ("net", net), ("loss", loss), ("updater", update):
-        callable_(what, function)
+        check_callable(what, function)
 
     def step(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
         with autograd.record():
@@ -89,7 +89,7 @@ def train_epoch_ch3(
         update(len(X))
         return losses.sum(), accuracy(y_hat, y)
 
-    return shared.epoch(train_iter, step)
+    return shared.train_epoch(train_iter, step)
 
 
 def train_ch3(
@@ -121,7 +121,7 @@ def train_ch6(
     The default device is the first GPU, or the CPU. Loss and accuracy are drawn, and printed at the end. Raises
     TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no batch (X, y).
     """
-    instance("net", net, gluon.Block, "a layer")
+    check_instance("net", net, gluon.Block, "a layer")
     device = try_gpu() if device is None else device
     lr = real("lr", lr, "a number")
     net.initialize(init.Xavier(), device, force_reinit=True)

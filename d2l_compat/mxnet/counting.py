@@ -94,6 +94,6 @@ def _operator_name(handle: int) -> str:
 
 
 def _check(layer: Callable[..., np.ndarray], inputs: tuple[np.ndarray, ...]) -> None:
-    checks.callable_("layer", layer)
+    checks.check_callable("layer", layer)
     for x in inputs:
         arrays.check_instance("inputs", x)

@@ -14,7 +14,7 @@ def cpu() -> Context:
 
 def gpu(i: int = 0) -> Context:
     """Return the ``i``-th GPU, counted from 0, even if it does not exist. Raises ValueError if ``i`` is negative."""
-    i = checks.gpu(i)
+    i = checks.gpu_index(i)
     return npx.gpu(i)
 
 

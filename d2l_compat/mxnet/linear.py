@@ -72,7 +72,7 @@ def sgd(params: Iterable[np.ndarray], lr: float, batch_size: int) -> None:
     params = list(params)
     for param in params:
         arrays.check_instance("params", param)
-    for param, grad in linear.with_gradients(params, [param.grad for param in params]):
+    for param, grad in linear.pair_with_gradients(params, [param.grad for param in params]):
         param[:] = param - lr * grad / batch_size
 
 

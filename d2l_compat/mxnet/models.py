@@ -168,7 +168,9 @@ class ResNeXtBlock(nn.Block):
         divide the bottleneck.
         """
         super().__init__(**kwargs)
-        width, num_groups = shared.bottleneck(num_channels, groups, bot_mul, use_1x1conv, strides)
+        width, num_groups = shared.bottleneck_sizes(
+            num_channels, groups, bot_mul, use_1x1conv, strides
+        )
         self.conv1 = nn.Conv2D(width, kernel_size=1)
         self.conv2 = nn.Conv2D(width, 3, strides=strides, padding=1, groups=num_groups)
         self.conv3 = nn.Conv2D(num_channels, kernel_size=1)

@@ -8,7 +8,7 @@ from mxnet.gluon import nn
 from mxnet.optimizer import Optimizer
 
 from d2l_compat._shared import optimization as shared
-from d2l_compat._shared.checks import callable_, fault, shown, size
+from d2l_compat._shared.checks import check_callable, fault, format_value, size
 from d2l_compat._shared.data.airfoil import airfoil
 from d2l_compat.mxnet.linear import evaluate_loss, linreg, load_array, squared_loss
 
@@ -46,7 +46,7 @@ def train_ch11(
     The loss is drawn after every 200 examples. Returns the seconds passed until then, and the losses. Raises TypeError
     or ValueError where ``trainer_fn`` is no function, there are no batches, or a size is below 1.
     """
-    callable_("trainer_fn", trainer_fn)
+    check_callable("trainer_fn", trainer_fn)
     w = np.random.normal(0, 0.01, (size("feature_dim", feature_dim), 1))
     b = np.zeros(1)
     for param in (w, b):
@@ -75,7 +75,9 @@ def train_concise_ch11(
     """
     if not isinstance(tr_name, (str, Optimizer)):
         raise TypeError(
-            fault("tr_name", shown(tr_name), "the name of an MXNet optimizer, or an optimizer")
+            fault(
+                "tr_name", format_value(tr_name), "the name of an MXNet optimizer, or an optimizer"
+            )
         )
     shared.check_hyperparams(hyperparams)
     net = nn.Dense(1)

@@ -7,7 +7,7 @@ from mxnet import autograd, gluon, np
 
 from d2l_compat._shared import classification
 from d2l_compat._shared import parallel as shared
-from d2l_compat._shared.checks import callable_, fault, instance, shown
+from d2l_compat._shared.checks import check_callable, check_instance, fault, format_value
 from d2l_compat.common import accuracy
 from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet.devices import try_all_gpus
@@ -38,7 +38,7 @@ def split_batch_multi_inputs(
 ) -> tuple[list[tuple[np.ndarray, ...]], list[np.ndarray]]:
     """Split several input arrays and the labels as :func:`split_batch` does: each device gets a part of each."""
     if not isinstance(X, (list, tuple)) or not X:
-        raise TypeError(fault("X", shown(X), "a list of arrays, at least one"))
+        raise TypeError(fault("X", format_value(X), "a list of arrays, at least one"))
     for x in X:
         devices = shared.check_split(arrays, x, y, devices)
     parts = [_split(x, devices) for x in X]
@@ -57,8 +57,8 @@ def evaluate_accuracy_gpus(net: gluon.Block, data_iter: Any, split_f: Split = sp
 
     Raises TypeError or ValueError where ``net`` is no layer with parameters, or there is no batch (X, y).
     """
-    instance("net", net, gluon.Block, "a layer")
-    callable_("split_f", split_f)
+    check_instance("net", net, gluon.Block, "a layer")
+    check_callable("split_f", split_f)
     parameters = [*net.collect_params().values()]
     if not parameters:
         raise ValueError(fault("net", "no parameters", "a layer that has them on its devices"))
@@ -68,7 +68,7 @@ def evaluate_accuracy_gpus(net: gluon.Block, data_iter: Any, split_f: Split = sp
         parts = zip(*split_f(X, y, devices), strict=True)
         return sum(accuracy(net(X_part), y_part) for X_part, y_part in parts)
 
-    return classification.share(count_hits, data_iter)
+    return classification.hit_rate(count_hits, data_iter)
 
 
 def train_batch_ch13(
@@ -86,10 +86,10 @@ def train_batch_ch13(
     Parameters without new gradients do not change. Raises TypeError or ValueError where ``net`` is no layer, ``trainer``
     no Gluon trainer, or there is no device.
     """
-    instance("net", net, gluon.Block, "a layer")
-    callable_("loss", loss)
-    instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
-    callable_("split_f", split_f)
+    check_instance("net", net, gluon.Block, "a layer")
+    check_callable("loss", loss)
+    check_instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
+    check_callable("split_f", split_f)
     X, y = split_f(features, labels, shared.check_devices(devices))
     with autograd.record():
         y_hat = [net(X_part) for X_part in X]
@@ -116,7 +116,7 @@ def train_ch13(
     Loss and accuracy are drawn, and printed at the end. Raises TypeError or ValueError where ``net`` is no layer,
     ``num_epochs`` is below 1, or there is no batch (X, y).
     """
-    instance("net", net, gluon.Block, "a layer")
+    check_instance("net", net, gluon.Block, "a layer")
     devices = shared.check_devices(try_all_gpus() if devices is None else devices)
     shared.train_ch13(
         train_iter,

@@ -7,7 +7,7 @@ from typing import Any
 from mxnet import Context, autograd, gluon, np, npx
 
 from d2l_compat._shared import ranking as shared
-from d2l_compat._shared.checks import callable_, instance, size
+from d2l_compat._shared.checks import check_callable, check_instance, size
 from d2l_compat._shared.data import clicks, movielens
 from d2l_compat._shared.data.movielens import read_data_ml100k
 from d2l_compat._shared.parallel import check_devices
@@ -106,7 +106,7 @@ def train_recsys_rating(
     is no batch.
     """
     devices = _check_arguments(devices, net=net, loss=loss, evaluator=evaluator)
-    instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
+    check_instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
     inputs = (net, test_iter) if inter_mat is None else (net, test_iter, inter_mat)
 
     def step(batch: list[np.ndarray]) -> tuple[float, int]:
@@ -208,7 +208,7 @@ def train_ranking(
     called, or there is no batch.
     """
     devices = _check_arguments(devices, net=net, loss=loss, evaluator=evaluator)
-    instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
+    check_instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
 
     def step(batch: list[np.ndarray]) -> tuple[float, int]:
         batch_size = len(batch[0])
@@ -227,7 +227,7 @@ def train_ranking(
 
 def _check_arguments(devices: Any, **functions: Any) -> list[Context]:
     for what, function in functions.items():
-        callable_(what, function)
+        check_callable(what, function)
     return check_devices(try_all_gpus() if devices is None else devices)
 
 

@@ -44,7 +44,7 @@ class RNNScratch(Module):
         """Return an output (batch, hiddens) for each step of ``inputs`` (steps, batch, inputs), and the last as state."""
         num_inputs, num_hiddens = self.W_xh.shape
         arrays.check_sequence("inputs", inputs, num_inputs)
-        state = shared.one_state(state)
+        state = shared.unpack_state(state)
         if state is None:
             state = np.zeros((inputs.shape[1], num_hiddens), dtype=inputs.dtype, ctx=inputs.ctx)
         outputs = []
@@ -65,7 +65,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
         Raises TypeError or ValueError for arguments of another kind.
         """
         super().__init__()
-        checks.instance("rnn", rnn, nn.Block, "a layer")
+        checks.check_instance("rnn", rnn, nn.Block, "a layer")
         vocab_size = checks.size("vocab_size", vocab_size)
         self.save_hyperparameters()
         self.init_params()
@@ -178,7 +178,7 @@ class RNNModel(nn.Block):
         Raises TypeError or ValueError for arguments of another kind.
         """
         super().__init__()
-        checks.instance("rnn_layer", rnn_layer, nn.Block, "a recurrent layer of Gluon's")
+        checks.check_instance("rnn_layer", rnn_layer, nn.Block, "a recurrent layer of Gluon's")
         self.rnn = rnn_layer
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.dense = nn.Dense(vocab_size)
@@ -203,7 +203,7 @@ def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Conte
 
     Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
     """
-    checks.callable_("net", net)
+    checks.check_callable("net", net)
 
     def step(token: int, state: Any) -> tuple[int, Any]:
         Y, state = net(np.array([[token]], dtype="int32", ctx=device), state)
@@ -219,7 +219,7 @@ def grad_clipping(net: Any, theta: float) -> None:
     They are those of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError if ``theta`` is
     not a number above 0.
     """
-    theta = shared.bound(theta)
+    theta = shared.clipping_threshold(theta)
     is_block = isinstance(net, nn.Block)
     gradients = get_gradients(net) if is_block else [param.grad for param in net.params]
     clip_norm(gradients, theta)
@@ -240,7 +240,7 @@ def train_epoch_ch8(
     Raises TypeError or ValueError where these cannot be called, or there is no batch (X, Y).
     """
     for what, function in ("net", net), ("loss", loss), ("updater", updater):
-        checks.callable_(what, function)
+        checks.check_callable(what, function)
 
     def step(X: np.ndarray, Y: np.ndarray, state: Any) -> tuple[np.ndarray, Any, int]:
         X, y = X.as_in_ctx(device), Y.T.reshape(-1).as_in_ctx(device)
@@ -252,11 +252,11 @@ def train_epoch_ch8(
         updater(batch_size=1)
         return batch_loss, state, y.size
 
-    return shared.epoch(
+    return shared.train_epoch(
         train_iter,
         step,
         lambda batch_size: net.begin_state(batch_size=batch_size, ctx=device),
-        lambda state: shared.each(np.ndarray.detach, state),
+        lambda state: shared.map_state(np.ndarray.detach, state),
         use_random_iter,
     )
 
@@ -276,7 +276,7 @@ def train_ch8(
     or ValueError where ``num_epochs`` is below 1, or there is no batch (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
-    checks.callable_("net", net)
+    checks.check_callable("net", net)
     updater: Any = lambda batch_size: sgd(net.params, lr, batch_size)
     if isinstance(net, nn.Block):
         net.initialize(init.Normal(0.01), device, force_reinit=True)

@@ -18,7 +18,7 @@ class Residual(nn.Block):
     input; with ``use_1x1conv`` the input first passes a 1 x 1 convolution with the same strides.
     """
 
-    @signatures.checked
+    @signatures.parse_arguments
     def __init__(self, num_channels: int, use_1x1conv: bool = False, strides: int = 1) -> None:
         """Create the block. Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()

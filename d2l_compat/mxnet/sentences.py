@@ -5,7 +5,7 @@ from typing import Any
 
 from mxnet import gluon, np
 
-from d2l_compat._shared.checks import callable_
+from d2l_compat._shared.checks import check_callable
 from d2l_compat._shared.data import sentences
 from d2l_compat.common import Vocab
 from d2l_compat.mxnet.devices import try_gpu
@@ -69,7 +69,7 @@ def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) ->
     ``net`` gets token indices (1, words). Raises TypeError or ValueError where arguments are of another kind, or there
     are no words.
     """
-    callable_("net", net)
+    check_callable("net", net)
     words = sentences.encode_string(sequence, vocab)
     return sentences.best_name(sentences.SENTIMENTS, _predict(net, words))
 
@@ -82,7 +82,7 @@ def predict_snli(
     ``net`` has three classes, and gets a list of two arrays of token indices, (1, words) each. Raises TypeError or
     ValueError where arguments are of another kind, or there are no words.
     """
-    callable_("net", net)
+    check_callable("net", net)
     pair = sentences.encode_pair(premise, hypothesis, vocab)
     return sentences.best_name(sentences.RELATIONS, _predict(net, *pair))
 

@@ -49,8 +49,8 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
     def __init__(self, encoder: nn.Block, decoder: nn.Block) -> None:
         """Store the two layers. Raises TypeError if one of them is not a layer."""
         super().__init__()
-        checks.instance("encoder", encoder, nn.Block, "a layer")
-        checks.instance("decoder", decoder, nn.Block, "a layer")
+        checks.check_instance("encoder", encoder, nn.Block, "a layer")
+        checks.check_instance("decoder", decoder, nn.Block, "a layer")
         self.encoder = encoder
         self.decoder = decoder
 
@@ -94,7 +94,7 @@ class GRU(Module):
         Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         super().__init__()
-        num_hiddens, num_layers = shared.recurrent(
+        num_hiddens, num_layers = shared.recurrent_sizes(
             dropout, num_hiddens=num_hiddens, num_layers=num_layers
         )
         self.save_hyperparameters()
@@ -173,7 +173,7 @@ class Seq2SeqEncoder(Encoder):
     ) -> None:
         """Create the layers. Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
-        sizes = shared.recurrent(dropout, vocab_size=vocab_size, embed_size=embed_size)
+        sizes = shared.recurrent_sizes(dropout, vocab_size=vocab_size, embed_size=embed_size)
         self.embedding = nn.Embedding(*sizes)
         self.rnn = GRU(num_hiddens, num_layers, dropout)
         self.initialize(init.Xavier())
@@ -185,7 +185,7 @@ class Seq2SeqEncoder(Encoder):
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         outputs, state = self.rnn(self.embedding(X.T))
-        return outputs, [state] if version.is_older() else state
+        return outputs, [state] if version.is_0_17() else state
 
 
 class Seq2Seq(EncoderDecoder):
@@ -248,7 +248,7 @@ def train_seq2seq(
         bos = np.full_like(Y[:, :1], tgt_vocab[shared.BOS])
         dec_X = np.concatenate((bos, Y[:, :-1]), axis=1)
         with autograd.record():
-            Y_hat = shared.output(net(X, dec_X, X_lens))
+            Y_hat = shared.discard_state(net(X, dec_X, X_lens))
             # Averaged over all steps of an example, with 0 past its length.
             loss = sequence_mask(cross_entropy(Y_hat, Y), Y_lens).mean(axis=1).sum()
         loss.backward()
@@ -274,7 +274,7 @@ def predict_seq2seq(
     Words are separated by blanks. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
-    source, source_len = shared.source(src_sentence, src_vocab, num_steps)
+    source, source_len = shared.encode_source(src_sentence, src_vocab, num_steps)
 
     def to_tensor(tokens: Any) -> np.ndarray:
         return np.array(tokens, dtype="int32", ctx=device)
@@ -287,4 +287,4 @@ def predict_seq2seq(
         tokens, weights = shared.decode(
             net.decoder, state, bos, _pick_likeliest, num_steps, save_attention_weights, eos
         )
-    return shared.sentence(tokens, tgt_vocab), weights
+    return shared.join_tokens(tokens, tgt_vocab), weights

@@ -31,7 +31,7 @@ class PositionWiseFFN(nn.Block):
     ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)``; the first input sets the size of x.
     """
 
-    @signatures.checked
+    @signatures.parse_arguments
     def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int) -> None:
         """Create the layer. Raises ValueError or TypeError for sizes that are not integers of at least 1."""
         super().__init__()
@@ -52,14 +52,14 @@ class AddNorm(nn.Block):
 
     def __init__(self, dropout: float) -> None:
         """Create the layer. Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1."""
-        checks.dropout(dropout)
+        checks.check_dropout(dropout)
         super().__init__()
         self.dropout = Dropout(dropout)
         self.ln = nn.LayerNorm()
 
     def forward(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Return LayerNorm(X + dropout(Y)), of the shape of both. Raises ValueError for different shapes."""
-        size = arrays.takes(self.ln, X)[0]
+        size = arrays.expected_input(self.ln, X)[0]
         arrays.check_residual(X, Y, () if size is None else (size,), self.ln)
         return self.ln(X + self.dropout(Y))
 
@@ -71,7 +71,7 @@ class TransformerEncoderBlock(nn.Block):
     which D2L 0.17 calls ``EncoderBlock``.
     """
 
-    @signatures.checked
+    @signatures.parse_arguments
     def __init__(
         self,
         num_hiddens: int,
@@ -106,7 +106,7 @@ class TransformerEncoder(Encoder):
     use_bias=False)``.
     """
 
-    @signatures.checked
+    @signatures.parse_arguments
     def __init__(
         self,
         vocab_size: int,

@@ -21,13 +21,15 @@ class _Tensors(checks.Arrays):
     def dtype(self, x: Tensor) -> str:
         return str(x.dtype).removeprefix("paddle.")
 
-    def range(self, x: Tensor) -> tuple[float, float] | None:
+    def value_range(self, x: Tensor) -> tuple[float, float] | None:
         if not paddle.in_dynamic_mode() or not x.size:
             return None
         values = x.numpy()
         return values.min(), values.max()
 
-    def takes(self, projection: nn.Linear, inputs: Tensor) -> tuple[int | None, str | None]:
+    def expected_input(
+        self, projection: nn.Linear, inputs: Tensor
+    ) -> tuple[int | None, str | None]:
         weight = projection.weight
         size = weight.shape[0] or None  # 0 before the first call
         return size, None if paddle.is_autocast_enabled() else self.dtype(weight)

@@ -72,7 +72,7 @@ class DotProductAttention(nn.Layer):
 
         Raises ValueError or TypeError for any other value.
         """
-        checks.dropout(dropout)
+        checks.check_dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(float(dropout))
         # The weights, or for long inputs the tensors from which they are computed on reading. In a
@@ -276,14 +276,14 @@ def transpose_output(X: Tensor, num_heads: int) -> Tensor:
 
 
 def _split_heads(X: Tensor, num_heads: int) -> Tensor:
-    num_heads = arrays.check_heads_apart(X, num_heads)
+    num_heads = arrays.check_head_split(X, num_heads)
     size = X.shape[2] // num_heads
     by_head = X.reshape([X.shape[0], X.shape[1], num_heads, size])
     return cast("Tensor", paddle.einsum("bshd->bhsd", by_head)).flatten(0, 1)
 
 
 def _merge_heads(X: Tensor, num_heads: int) -> Tensor:
-    num_heads = arrays.check_heads_together(X, num_heads)
+    num_heads = arrays.check_head_merge(X, num_heads)
     batch = X.shape[0] // num_heads
     by_head = X.reshape([batch, num_heads, X.shape[1], X.shape[2]])
     return cast("Tensor", paddle.einsum("bhsd->bshd", by_head)).flatten(2)
@@ -304,7 +304,7 @@ class PositionalEncoding(PositionTable):
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
         super().__init__()
-        sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
+        sizes = checks.encoding_sizes(num_hiddens, dropout, max_len)
         self.num_hiddens, self.max_len = sizes
         self.dropout = nn.Dropout(float(dropout))
         self.create_table()

@@ -44,7 +44,7 @@ class BERTEncoder(layers.BERTEncoder, nn.Layer):
         ``max_len``.
         """
         vocab_size, max_len = self.token_embedding.weight.shape[0], self.pos_embedding.shape[1]
-        arrays.check_pair(tokens, segments, vocab_size, max_len)
+        arrays.check_sentence_pair(tokens, segments, vocab_size, max_len)
         X = self.token_embedding(tokens.astype("int64")) + self.segment_embedding(
             segments.astype("int64")
         )
@@ -80,7 +80,7 @@ class MaskLM(nn.Layer):
         super().__init__()
         for what, value in ("vocab_size", vocab_size), ("num_hiddens", num_hiddens):
             checks.size(what, value)
-        first = linear(checks.size_if_told("num_inputs", num_inputs), num_hiddens)
+        first = linear(checks.optional_size("num_inputs", num_inputs), num_hiddens)
         norm, last = nn.LayerNorm(num_hiddens), nn.Linear(num_hiddens, vocab_size)
         self.mlp = nn.Sequential(first, nn.ReLU(), norm, last)
 
@@ -105,7 +105,7 @@ class NextSentencePred(nn.Layer):
     def __init__(self, num_inputs: int | None = None) -> None:
         """Create the layer. Raises TypeError or ValueError for a size below 1."""
         super().__init__()
-        self.output = linear(checks.size_if_told("num_inputs", num_inputs), 2)
+        self.output = linear(checks.optional_size("num_inputs", num_inputs), 2)
 
     def forward(self, X: Tensor) -> Tensor:
         """Return logits (batch, 2) for X (batch, inputs). Raises TypeError or ValueError for others."""

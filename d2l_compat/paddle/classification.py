@@ -8,7 +8,7 @@ from paddle import Tensor, nn
 from paddle.io import DataLoader
 
 from d2l_compat._shared import classification as shared
-from d2l_compat._shared.checks import callable_, instance, real
+from d2l_compat._shared.checks import check_callable, check_instance, real
 from d2l_compat._shared.data import images
 from d2l_compat.common import accuracy
 from d2l_compat.paddle.data import FashionMNIST
@@ -47,7 +47,7 @@ def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
     if isinstance(net, nn.Layer):
         net.eval()
     with paddle.no_grad():
-        return shared.share_of_hits(net, data_iter)
+        return shared.mean_accuracy(net, data_iter)
 
 
 def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any = None) -> float:
@@ -57,7 +57,7 @@ def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any
     """
     if device is None and isinstance(net, nn.Layer):
         device = next((parameter.place for parameter in net.parameters()), None)
-    callable_("net", net)
+    check_callable("net", net)
 
     def to_device(X: Any) -> Any:
         if device is None:
@@ -67,7 +67,7 @@ def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any
     if isinstance(net, nn.Layer):
         net.eval()
     with paddle.no_grad():
-        return shared.share_of_hits(lambda X: net(to_device(X)), data_iter)
+        return shared.mean_accuracy(lambda X: net(to_device(X)), data_iter)
 
 
 def train_epoch_ch3(
@@ -83,9 +83,9 @@ def train_epoch_ch3(
     called, or there is no batch (X, y).
     """
     for what, function in ("net", net), ("loss", loss):
-        callable_(what, function)
+        check_callable(what, function)
     if not isinstance(updater, paddle.optimizer.Optimizer):
-        callable_("updater", updater)
+        check_callable("updater", updater)
     if isinstance(net, nn.Layer):
         net.train()
 
@@ -101,7 +101,7 @@ def train_epoch_ch3(
             updater(len(X))
         return losses.sum(), accuracy(y_hat, y)
 
-    return shared.epoch(train_iter, step)
+    return shared.train_epoch(train_iter, step)
 
 
 def train_ch3(
@@ -133,7 +133,7 @@ def train_ch6(
     The default device is the first GPU, or else the CPU. Loss and accuracy are drawn, and printed at the end. Raises
     TypeError or ValueError where ``net`` is no layer, ``num_epochs`` is below 1, or there is no batch (X, y).
     """
-    instance("net", net, nn.Layer, "a layer")
+    check_instance("net", net, nn.Layer, "a layer")
     device = try_gpu() if device is None else device
 
     xavier = nn.initializer.XavierUniform()

@@ -70,6 +70,6 @@ def _trace(layer: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Any:
 
 
 def _check(layer: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> None:
-    checks.callable_("layer", layer)
+    checks.check_callable("layer", layer)
     for x in inputs:
         arrays.check_instance("inputs", x)

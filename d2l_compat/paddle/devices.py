@@ -14,7 +14,7 @@ def cpu() -> str:
 
 def gpu(i: int = 0) -> str:
     """Return the ``i``-th GPU, from 0, whether or not it exists. Raises ValueError if negative."""
-    return f"gpu:{checks.gpu(i)}"
+    return f"gpu:{checks.gpu_index(i)}"
 
 
 def num_gpus() -> int:

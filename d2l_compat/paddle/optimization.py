@@ -9,7 +9,7 @@ from paddle.io import DataLoader
 from paddle.nn import functional as F
 
 from d2l_compat._shared import optimization as shared
-from d2l_compat._shared.checks import callable_, size
+from d2l_compat._shared.checks import check_callable, size
 from d2l_compat._shared.data.airfoil import airfoil
 from d2l_compat.paddle.linear import evaluate_loss, linreg, load_array, squared_loss
 
@@ -47,7 +47,7 @@ def train_ch11(
     The loss is drawn after every 200 examples. Returns the seconds passed until then, and the losses. Raises TypeError
     or ValueError where ``trainer_fn`` is no function, there are no batches, or a size is below 1.
     """
-    callable_("trainer_fn", trainer_fn)
+    check_callable("trainer_fn", trainer_fn)
     parameters = [0.01 * paddle.randn([size("feature_dim", feature_dim), 1]), paddle.zeros([1])]
     for parameter in parameters:
         parameter.stop_gradient = False
@@ -77,7 +77,7 @@ def train_concise_ch11(
 
     Loss and errors are as in :func:`train_ch11`.
     """
-    callable_("trainer_fn", trainer_fn)
+    check_callable("trainer_fn", trainer_fn)
     shared.check_hyperparams(hyperparams)
     net = nn.Linear(5, 1, nn.initializer.Normal(std=0.01))
     optimizer = trainer_fn(parameters=net.parameters(), **hyperparams)

@@ -8,7 +8,7 @@ import paddle
 from paddle import Tensor, nn
 
 from d2l_compat._shared import parallel as shared
-from d2l_compat._shared.checks import callable_, instance
+from d2l_compat._shared.checks import check_callable, check_instance
 from d2l_compat._shared.classification import yield_test_batches
 from d2l_compat.common import accuracy
 from d2l_compat.paddle._arrays import arrays
@@ -52,9 +52,9 @@ def train_batch_ch13(
     ``X`` may be a list of tensors. Only the first of ``devices`` is used, since Paddle needs a process for each.
     ``loss(y_hat, y)`` is one number for each example; gradients are those of the sum. Raises TypeError or ValueError where ``net`` is no layer, ``trainer`` no optimizer, or there is no device.
     """
-    instance("net", net, nn.Layer, "a layer")
-    callable_("loss", loss)
-    instance("trainer", trainer, paddle.optimizer.Optimizer, "an optimizer")
+    check_instance("net", net, nn.Layer, "a layer")
+    check_callable("loss", loss)
+    check_instance("trainer", trainer, paddle.optimizer.Optimizer, "an optimizer")
     first, *_ = shared.check_devices(devices)
     X = [x.to(first) for x in X] if isinstance(X, (list, tuple)) else X.to(first)
     y = y.to(first)
@@ -81,7 +81,7 @@ def train_ch13(
     Loss and accuracy are drawn, and printed at the end. Raises TypeError or ValueError where ``net`` is no layer,
     ``num_epochs`` is below 1, or there is no batch (X, y).
     """
-    instance("net", net, nn.Layer, "a layer")
+    check_instance("net", net, nn.Layer, "a layer")
     devices = shared.check_devices(try_all_gpus() if devices is None else devices)
     with remove_empty_buffers(net):
         net.to(devices[0])

@@ -67,7 +67,7 @@ class RNNModel(nn.Layer):
         Raises TypeError or ValueError for arguments of another kind.
         """
         super().__init__()
-        checks.instance(
+        checks.check_instance(
             "rnn_layer", rnn_layer, nn.layer.rnn.RNNBase, "a recurrent layer of Paddle's"
         )
         self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
@@ -97,7 +97,7 @@ def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Any) 
 
     Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
     """
-    checks.callable_("net", net)
+    checks.check_callable("net", net)
 
     def step(token: int, state: Any) -> tuple[int, Any]:
         Y, state = net(paddle.to_tensor([[token]], place=device), state)
@@ -114,7 +114,7 @@ def grad_clipping(net: Any, theta: float) -> None:
     These are the gradients of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError where ``theta``
     is no number above 0.
     """
-    theta = shared.bound(theta)
+    theta = shared.clipping_threshold(theta)
     params = net.parameters() if isinstance(net, nn.Layer) else net.params
     nn.utils.clip_grad_norm_(params, theta)
 
@@ -134,11 +134,11 @@ def train_epoch_ch8(
     last state of the batch before. Raises TypeError or ValueError where these cannot be called, or there is no batch
     (X, Y).
     """
-    checks.callable_("net", net)
-    checks.callable_("loss", loss)
+    checks.check_callable("net", net)
+    checks.check_callable("loss", loss)
     optimizer: Any = updater if isinstance(updater, paddle.optimizer.Optimizer) else None
     if not optimizer:
-        checks.callable_("updater", updater)
+        checks.check_callable("updater", updater)
     update: Any = optimizer.step if optimizer else lambda: updater(batch_size=1)
 
     def step(X: Tensor, Y: Tensor, state: Any) -> tuple[Tensor, Any, int]:
@@ -152,11 +152,11 @@ def train_epoch_ch8(
         update()
         return mean.detach(), state, y.size
 
-    return shared.epoch(
+    return shared.train_epoch(
         train_iter,
         step,
         lambda batch_size: net.begin_state(batch_size=batch_size),
-        lambda state: shared.each(Tensor.detach, state),
+        lambda state: shared.map_state(Tensor.detach, state),
         use_random_iter,
     )
 
@@ -176,7 +176,7 @@ def train_ch8(
     ValueError where ``num_epochs`` is below 1, or there is no batch (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
-    checks.callable_("net", net)
+    checks.check_callable("net", net)
     updater: Any = lambda batch_size: sgd(net.params, lr, batch_size)
     if isinstance(net, nn.Layer):
         net.train()

@@ -18,7 +18,7 @@ class Residual(nn.Layer):
     which ``use_1x1conv`` sends through a 1 x 1 convolution with the same strides.
     """
 
-    @signatures.checked
+    @signatures.parse_arguments
     def __init__(
         self, input_channels: int, num_channels: int, use_1x1conv: bool = False, strides: int = 1
     ) -> None:

@@ -7,7 +7,7 @@ import paddle
 from paddle import nn
 from paddle.io import DataLoader, Dataset
 
-from d2l_compat._shared.checks import callable_
+from d2l_compat._shared.checks import check_callable
 from d2l_compat._shared.data import sentences
 from d2l_compat.common import Vocab
 from d2l_compat.paddle.devices import try_gpu
@@ -56,7 +56,7 @@ def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) ->
     ``net`` gets token indices (1, words). Raises TypeError or ValueError where arguments are of another kind, or there
     are no words.
     """
-    callable_("net", net)
+    check_callable("net", net)
     return sentences.best_name(
         sentences.SENTIMENTS, _predict(net, sentences.encode_string(sequence, vocab))
     )
@@ -70,7 +70,7 @@ def predict_snli(
     ``net`` has three classes, and gets a list of two tensors of token indices, (1, words) each. Raises TypeError or
     ValueError where arguments are of another kind, or there are no words.
     """
-    callable_("net", net)
+    check_callable("net", net)
     pair = sentences.encode_pair(premise, hypothesis, vocab)
     return sentences.best_name(sentences.RELATIONS, _predict(net, *pair))
 

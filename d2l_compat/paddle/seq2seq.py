@@ -51,8 +51,8 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
     def __init__(self, encoder: nn.Layer, decoder: nn.Layer) -> None:
         """Store the two layers. Raises TypeError if one of them is not a layer."""
         super().__init__()
-        checks.instance("encoder", encoder, nn.Layer, "a layer")
-        checks.instance("decoder", decoder, nn.Layer, "a layer")
+        checks.check_instance("encoder", encoder, nn.Layer, "a layer")
+        checks.check_instance("decoder", decoder, nn.Layer, "a layer")
         self.encoder = encoder
         self.decoder = decoder
 
@@ -98,7 +98,7 @@ class GRU(Module):
         Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         super().__init__()
-        num_inputs, num_hiddens, num_layers = shared.recurrent(
+        num_inputs, num_hiddens, num_layers = shared.recurrent_sizes(
             dropout, num_inputs=num_inputs, num_hiddens=num_hiddens, num_layers=num_layers
         )
         self.save_hyperparameters()
@@ -128,7 +128,7 @@ class Seq2SeqEncoder(Encoder):
     ) -> None:
         """Create the layers. Raises ValueError or TypeError for arguments of a wrong range or kind."""
         super().__init__()
-        vocab_size, embed_size = shared.recurrent(
+        vocab_size, embed_size = shared.recurrent_sizes(
             dropout, vocab_size=vocab_size, embed_size=embed_size
         )
         self.embedding = nn.Embedding(vocab_size, embed_size)
@@ -217,7 +217,7 @@ def train_seq2seq(
     def step(batch: Any) -> tuple[Tensor, Tensor]:
         X, X_lens, Y, Y_lens = [tensor.to(device) for tensor in batch]
         first = paddle.full_like(Y[:, :1], tgt_vocab[shared.BOS])
-        Y_hat = shared.output(net(X, paddle.concat([first, Y[:, :-1]], axis=1), X_lens))
+        Y_hat = shared.discard_state(net(X, paddle.concat([first, Y[:, :-1]], axis=1), X_lens))
         optimizer.clear_grad()
         loss = _masked_loss(Y_hat, Y, Y_lens).sum()
         loss.backward()
@@ -242,7 +242,7 @@ def predict_seq2seq(
     Words are separated by blanks. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
-    source, length = shared.source(src_sentence, src_vocab, num_steps)
+    source, length = shared.encode_source(src_sentence, src_vocab, num_steps)
     lens = paddle.to_tensor([length], place=device)
     first = paddle.to_tensor([[tgt_vocab[shared.BOS]]], place=device)
     end = tgt_vocab[shared.EOS]
@@ -252,7 +252,7 @@ def predict_seq2seq(
         tokens, weights = shared.decode(
             net.decoder, state, first, _pick_likeliest, num_steps, save_attention_weights, end
         )
-    return shared.sentence(tokens, tgt_vocab), weights
+    return shared.join_tokens(tokens, tgt_vocab), weights
 
 
 def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:

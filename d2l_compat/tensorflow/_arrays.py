@@ -23,13 +23,15 @@ class _Arrays(Arrays):
     def dtype(self, x: Array) -> str:
         return tf.as_dtype(x.dtype).name
 
-    def range(self, x: Array) -> tuple[float, float] | None:
+    def value_range(self, x: Array) -> tuple[float, float] | None:
         if isinstance(x, KerasTensor) or tf.is_symbolic_tensor(x):
             return None  # a graph is traced
         values = np.asarray(x)
         return (values.min(), values.max()) if values.size else None
 
-    def takes(self, projection: keras.layers.Dense, inputs: Array) -> tuple[int | None, None]:
+    def expected_input(
+        self, projection: keras.layers.Dense, inputs: Array
+    ) -> tuple[int | None, None]:
         return projection.kernel.shape[0] if projection.built else None, None
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from d2l_compat._shared.require import load
+from d2l_compat._shared.require import import_package
 from d2l_compat.frameworks import Package
 
 # Its versions are those of TensorFlow.
@@ -19,7 +19,7 @@ IS_KERAS_2 = os.getenv("TF_USE_LEGACY_KERAS") in ("1", "true", "True")  # as Ten
 if TYPE_CHECKING:
     import keras as keras  # noqa: PLC0414  re-exported to the other modules
 else:
-    keras = load(KERAS_2) if IS_KERAS_2 else import_module("keras")
+    keras = import_package(KERAS_2) if IS_KERAS_2 else import_module("keras")
 
 KerasTensor: Any = (keras.__internal__ if IS_KERAS_2 else keras).KerasTensor
 

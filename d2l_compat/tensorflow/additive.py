@@ -51,7 +51,7 @@ class AdditiveAttention(keras.layers.Layer):
         dtype: Any = None,
         trainable: bool = True,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **arguments: Any) -> None:
         """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 

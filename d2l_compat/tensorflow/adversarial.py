@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import adversarial as shared
-from d2l_compat._shared.checks import instance
+from d2l_compat._shared.checks import check_instance
 from d2l_compat.tensorflow._arrays import arrays
 from d2l_compat.tensorflow._keras import keras
 
@@ -28,8 +28,8 @@ def update_D(
     the losses on real and fake examples, times the batch size. Raises TypeError or ValueError where ``net_D`` is not a
     Keras layer, ``net_G`` or the loss is not callable, or ``X`` and ``Z`` differ in length.
     """
-    batch_size = shared.check(arrays, net_D, net_G, loss, X=X, Z=Z)
-    instance("net_D", net_D, keras.layers.Layer, "a Keras layer")
+    batch_size = shared.check_arguments(arrays, net_D, net_G, loss, X=X, Z=Z)
+    check_instance("net_D", net_D, keras.layers.Layer, "a Keras layer")
     fakes = net_G(Z)
     with tf.GradientTape() as tape:
         real = _logits(net_D, X, batch_size)
@@ -51,8 +51,8 @@ def update_G(
 
     Returns the loss, times the batch size. Raises TypeError or ValueError as :func:`update_D` does.
     """
-    batch_size = shared.check(arrays, net_D, net_G, loss, Z=Z)
-    instance("net_G", net_G, keras.layers.Layer, "a Keras layer")
+    batch_size = shared.check_arguments(arrays, net_D, net_G, loss, Z=Z)
+    check_instance("net_G", net_G, keras.layers.Layer, "a Keras layer")
     with tf.GradientTape() as tape:
         Y = _logits(net_D, net_G(Z), batch_size)
         loss_G = loss(tf.ones_like(Y), Y) * batch_size
@@ -63,7 +63,7 @@ def update_G(
 def _logits(net_D: Callable[..., Any], X: Tensor, batch_size: int) -> Tensor:
     """Return the logits as (examples,), since Keras's losses average over the last axis."""
     Y = net_D(X)
-    shared.check_judged(arrays, Y, batch_size)
+    shared.check_discriminator_output(arrays, Y, batch_size)
     return tf.reshape(Y, (-1,))
 
 

@@ -79,7 +79,7 @@ class DotProductAttention(keras.layers.Layer):
 
         ``kwargs`` are those of any Keras layer. Raises ValueError or TypeError for any other ``dropout``.
         """
-        checks.dropout(dropout)
+        checks.check_dropout(dropout)
         super().__init__(autocast=False, **kwargs)
         self.dropout = Dropout(dropout, autocast=False)
         # The weights, or for long inputs the tensors to compute them from when they are read.
@@ -227,7 +227,7 @@ class MultiHeadAttention(keras.layers.Layer):
         dtype: Any = None,
         trainable: bool = True,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **arguments: Any) -> None:
         """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
@@ -235,7 +235,7 @@ class MultiHeadAttention(keras.layers.Layer):
         for arguments of a wrong range or kind.
         """
         num_hiddens, num_heads = arguments["num_hiddens"], arguments["num_heads"]
-        checks.heads(num_hiddens, num_heads)
+        checks.check_heads(num_hiddens, num_heads)
         super().__init__(**pop_layer_arguments(arguments))
         self.num_hiddens, self.num_heads = num_hiddens, num_heads
         self.attention = DotProductAttention(arguments["dropout"], name="attention")
@@ -355,7 +355,7 @@ def transpose_qkv(X: Array, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide num_hiddens.
     """
-    num_heads = arrays.check_heads_apart(X, num_heads)
+    num_heads = arrays.check_head_split(X, num_heads)
     batch, steps, num_hiddens = dynamic_shape(X)
     size = num_hiddens // num_heads
     X = tf.transpose(tf.reshape(X, (batch, steps, num_heads, size)), (0, 2, 1, 3))
@@ -367,7 +367,7 @@ def transpose_output(X: Array, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide the batch.
     """
-    num_heads = arrays.check_heads_together(X, num_heads)
+    num_heads = arrays.check_head_merge(X, num_heads)
     X = tf.transpose(_split_batch(X, num_heads), (0, 2, 1, 3))
     batch, steps, _, size = dynamic_shape(X)
     return tf.reshape(X, (batch, steps, num_heads * size))
@@ -396,7 +396,7 @@ class PositionalEncoding(PositionTable):
 
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
-        sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
+        sizes = checks.encoding_sizes(num_hiddens, dropout, max_len)
         super().__init__(**kwargs)
         self.num_hiddens, self.max_len = sizes
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)

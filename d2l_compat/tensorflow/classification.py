@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import classification as shared
-from d2l_compat._shared.checks import callable_, instance, real, size
+from d2l_compat._shared.checks import check_callable, check_instance, real, size
 from d2l_compat._shared.data import images
 from d2l_compat._shared.linear import batches, count_batches
 from d2l_compat._shared.measuring import Timer
@@ -45,7 +45,7 @@ def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
 
     Raises TypeError or ValueError where ``net`` cannot be called, or there is no batch.
     """
-    return shared.share_of_hits(net, data_iter)
+    return shared.mean_accuracy(net, data_iter)
 
 
 class Updater:
@@ -73,9 +73,9 @@ def train_epoch_ch3(
     """
     is_optimizer = isinstance(updater, keras.optimizers.Optimizer)
     for what, function in ("net", net), ("loss", loss):
-        callable_(what, function)
+        check_callable(what, function)
     if not is_optimizer:
-        callable_("updater", updater)
+        check_callable("updater", updater)
 
     def step(X: Tensor, y: Tensor) -> tuple[Tensor, float]:
         with tf.GradientTape() as tape:
@@ -90,7 +90,7 @@ def train_epoch_ch3(
             updater(len(X), tape.gradient(losses, updater.params))
         return losses * len(X) if is_keras_loss else tf.reduce_sum(losses), accuracy(y_hat, y)
 
-    return shared.epoch(train_iter, step)
+    return shared.train_epoch(train_iter, step)
 
 
 def train_ch3(
@@ -120,11 +120,11 @@ class TrainCallback(keras.callbacks.Callback):
         Raises TypeError or ValueError if ``net`` is not a Keras model, ``num_epochs`` is below 1, or there is no batch.
         """
         super().__init__()
-        instance("net", net, keras.Model, "a Keras model")
+        check_instance("net", net, keras.Model, "a Keras model")
         count_batches("train_iter", train_iter)
         next(shared.yield_test_batches(test_iter))  # else Keras would fail after the first epoch
         self.timer = Timer()
-        self.animator = shared.board(size("num_epochs", num_epochs))
+        self.animator = shared.make_animator(size("num_epochs", num_epochs))
         self.net, self.train_iter, self.test_iter = net, train_iter, test_iter
         self.num_epochs, self.device_name = num_epochs, device_name
 
@@ -140,7 +140,7 @@ class TrainCallback(keras.callbacks.Callback):
         self.animator.add(epoch + 1, metrics)
         if epoch == self.num_epochs - 1:
             num_examples = sum(len(y) for _, y in batches(self.train_iter))
-            shared.tell(*metrics, num_examples / self.timer.avg(), self.device_name)
+            shared.print_results(*metrics, num_examples / self.timer.avg(), self.device_name)
 
 
 def train_ch6(
@@ -156,7 +156,7 @@ def train_ch6(
     The default device is the first GPU, or the CPU. Loss and accuracy are drawn, and printed at the end. Raises
     TypeError or ValueError if ``net_fn`` does not return a Keras model, ``num_epochs`` is below 1, or there is no batch.
     """
-    callable_("net_fn", net_fn)
+    check_callable("net_fn", net_fn)
     lr = real("lr", lr, "a number")
     device = try_gpu() if device is None else device
     device_name = device._device_name

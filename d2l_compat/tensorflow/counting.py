@@ -71,7 +71,7 @@ def _is_product(operation: Any) -> bool:
 
 
 def _trace(layer: Callable[..., Any], inputs: tuple[Array, ...]) -> Any:
-    checks.callable_("layer", layer)
+    checks.check_callable("layer", layer)
     for x in inputs:
         arrays.check_instance("inputs", x)
     specs = [tf.TensorSpec(x.shape, x.dtype) for x in inputs]

@@ -17,7 +17,7 @@ def cpu() -> AbstractContextManager[Any]:
 
 def gpu(i: int = 0) -> AbstractContextManager[Any]:
     """Return the ``i``-th GPU, counted from 0, even if it does not exist. Raises ValueError if ``i`` is negative."""
-    return tf.device(f"/GPU:{checks.gpu(i)}")
+    return tf.device(f"/GPU:{checks.gpu_index(i)}")
 
 
 def num_gpus() -> int:
@@ -28,7 +28,7 @@ def num_gpus() -> int:
 
 def try_gpu(i: int = 0) -> AbstractContextManager[Any]:
     """Return the ``i``-th GPU if it exists, else the CPU. Raises ValueError if ``i`` is negative."""
-    return gpu(i) if checks.gpu(i) < num_gpus() else cpu()
+    return gpu(i) if checks.gpu_index(i) < num_gpus() else cpu()
 
 
 def try_all_gpus() -> list[AbstractContextManager[Any]]:

@@ -165,7 +165,9 @@ class ResNeXtBlock(keras.Model):
         Raises TypeError or ValueError for sizes below 1, and if the groups do not divide the bottleneck.
         """
         super().__init__()
-        width, num_groups = shared.bottleneck(num_channels, groups, bot_mul, use_1x1conv, strides)
+        width, num_groups = shared.bottleneck_sizes(
+            num_channels, groups, bot_mul, use_1x1conv, strides
+        )
         self.conv1 = keras.layers.Conv2D(width, 1)
         self.conv2 = keras.layers.Conv2D(
             width, 3, strides=strides, padding="same", groups=num_groups

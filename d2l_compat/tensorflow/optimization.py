@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import optimization as shared
-from d2l_compat._shared.checks import callable_, size
+from d2l_compat._shared.checks import check_callable, size
 from d2l_compat._shared.data.airfoil import airfoil
 from d2l_compat.tensorflow._keras import keras
 from d2l_compat.tensorflow.linear import evaluate_loss, linreg, load_array, squared_loss
@@ -46,7 +46,7 @@ def train_ch11(
     The loss is drawn after every 200 examples. Returns the seconds passed until then, and the losses. Raises TypeError
     or ValueError where ``trainer_fn`` is no function, there are no batches, or a size is below 1.
     """
-    callable_("trainer_fn", trainer_fn)
+    check_callable("trainer_fn", trainer_fn)
     w = tf.Variable(tf.random.normal((size("feature_dim", feature_dim), 1), stddev=0.01))
     b = tf.Variable(tf.zeros(1))
 
@@ -73,7 +73,7 @@ def train_concise_ch11(
 
     Loss and errors are as in :func:`train_ch11`.
     """
-    callable_("trainer_fn", trainer_fn)
+    check_callable("trainer_fn", trainer_fn)
     shared.check_hyperparams(hyperparams)
     net = keras.layers.Dense(1, kernel_initializer=keras.initializers.RandomNormal(stddev=0.01))
     optimizer = trainer_fn(**hyperparams)

@@ -47,7 +47,7 @@ class RNNScratch(Module):
         """Return an output (batch, hiddens) for each step of ``inputs`` (steps, batch, inputs), and the last as state."""
         num_inputs, num_hiddens = self.W_xh.shape
         arrays.check_sequence("inputs", inputs, num_inputs)
-        state = shared.one_state(state)
+        state = shared.unpack_state(state)
         if state is None:
             state = tf.zeros((inputs.shape[1], num_hiddens))
         outputs = []
@@ -69,7 +69,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
         Raises TypeError or ValueError for arguments of another kind.
         """
         super().__init__()
-        checks.instance("rnn", rnn, keras.layers.Layer, "a layer")
+        checks.check_instance("rnn", rnn, keras.layers.Layer, "a layer")
         vocab_size = checks.size("vocab_size", vocab_size)
         self.save_hyperparameters()
         self.init_params()
@@ -189,7 +189,9 @@ class RNNModel(keras.layers.Layer):
         ``kwargs`` are those of any Keras layer. Raises TypeError or ValueError for arguments of another kind.
         """
         super().__init__(**kwargs)
-        checks.instance("rnn_layer", rnn_layer, keras.layers.RNN, "a recurrent layer of Keras's")
+        checks.check_instance(
+            "rnn_layer", rnn_layer, keras.layers.RNN, "a recurrent layer of Keras's"
+        )
         if not (rnn_layer.return_sequences and rnn_layer.return_state):
             got = f"return_sequences {rnn_layer.return_sequences}, return_state {rnn_layer.return_state}"
             raise ValueError(checks.fault("rnn_layer", got, "True for both"))
@@ -221,7 +223,7 @@ def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any) -> str:
 
     Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
     """
-    checks.callable_("net", net)
+    checks.check_callable("net", net)
 
     def step(token: int, state: Any) -> tuple[int, Any]:
         Y, state = net(tf.constant([[token]]), state)
@@ -236,7 +238,7 @@ def grad_clipping(grads: Sequence[Any], theta: float) -> list[Any]:
 
     Raises TypeError or ValueError if ``theta`` is not a number above 0.
     """
-    return clip_gradients(grads, shared.bound(theta))
+    return clip_gradients(grads, shared.clipping_threshold(theta))
 
 
 def train_epoch_ch8(
@@ -252,9 +254,9 @@ def train_epoch_ch8(
     With ``use_random_iter`` each batch begins with a new state, otherwise with the last state of the batch before.
     Raises TypeError or ValueError where arguments are of another kind, or there is no batch (X, Y).
     """
-    checks.callable_("net", net)
-    checks.callable_("loss", loss)
-    checks.instance("updater", updater, keras.optimizers.Optimizer, "a Keras optimizer")
+    checks.check_callable("net", net)
+    checks.check_callable("loss", loss)
+    checks.check_instance("updater", updater, keras.optimizers.Optimizer, "a Keras optimizer")
 
     def step(X: Tensor, Y: Tensor, state: Any) -> tuple[Tensor, Any, int]:
         with tf.GradientTape() as tape:
@@ -265,7 +267,7 @@ def train_epoch_ch8(
         updater.apply_gradients(zip(grads, params, strict=True))
         return batch_loss, state, int(tf.size(Y))
 
-    return shared.epoch(
+    return shared.train_epoch(
         train_iter,
         step,
         lambda batch_size: net.begin_state(batch_size=batch_size, dtype=tf.float32),
@@ -290,8 +292,8 @@ def train_ch8(
     """
     lr = checks.real("lr", lr, "a number")
     device: Any = try_gpu()
-    checks.callable_("net", net)
-    checks.instance("strategy", strategy, tf.distribute.Strategy, "a TensorFlow strategy")
+    checks.check_callable("net", net)
+    checks.check_instance("strategy", strategy, tf.distribute.Strategy, "a TensorFlow strategy")
     with strategy.scope():
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         updater = keras.optimizers.SGD(float(lr))

@@ -45,7 +45,7 @@ class RotaryEncoding(PositionTable):
         with 0.5, twice as many fit in the same range of angles (position interpolation, Chen et al., 2023). ``kwargs``
         are those of any Keras layer. Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
-        sizes = checks.rotary_arguments(num_hiddens, max_len, base, layout, position_scale)
+        sizes = checks.rotary_sizes(num_hiddens, max_len, base, layout, position_scale)
         super().__init__(**kwargs)
         self.num_hiddens, self.max_len = sizes
         self.base, self.layout, self.position_scale = base, layout, position_scale

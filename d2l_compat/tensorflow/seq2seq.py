@@ -8,7 +8,7 @@ from tensorflow import Tensor
 
 from d2l_compat._shared import checks, version
 from d2l_compat._shared import seq2seq as shared
-from d2l_compat._shared.training import undefined
+from d2l_compat._shared.training import undefined_method_error
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
 from d2l_compat.tensorflow._keras import dynamic_shape, keras, name_training_for_keras_2
 from d2l_compat.tensorflow.attention import register
@@ -44,7 +44,7 @@ class Encoder(keras.layers.Layer):
 
     def call(self, X: Any, *args: Any, training: bool | None = None) -> Any:
         """Return the input of the decoder's ``init_state``; subclasses define it."""
-        raise undefined(self, "call")
+        raise undefined_method_error(self, "call")
 
 
 class Decoder(keras.layers.Layer):
@@ -61,11 +61,11 @@ class Decoder(keras.layers.Layer):
 
     def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
         """Return the first state, from the encoder's outputs; subclasses define it."""
-        raise undefined(self, "init_state")
+        raise undefined_method_error(self, "init_state")
 
     def call(self, X: Any, state: Any, training: bool | None = None) -> Any:
         """Return logits for the tokens after ``X``, and the next state; subclasses define it."""
-        raise undefined(self, "call")
+        raise undefined_method_error(self, "call")
 
 
 class AttentionDecoder(shared.AttentionDecoder, Decoder):
@@ -83,8 +83,8 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
     def __init__(self, encoder: keras.layers.Layer, decoder: keras.layers.Layer) -> None:
         """Store the two layers. Raises TypeError if one of them is not a layer."""
         super().__init__()
-        checks.instance("encoder", encoder, keras.layers.Layer, "a layer")
-        checks.instance("decoder", decoder, keras.layers.Layer, "a layer")
+        checks.check_instance("encoder", encoder, keras.layers.Layer, "a layer")
+        checks.check_instance("decoder", decoder, keras.layers.Layer, "a layer")
         self.encoder = encoder
         self.decoder = decoder
 
@@ -130,7 +130,7 @@ class GRU(Module):
         for arguments of a wrong range or kind.
         """
         super().__init__(**kwargs)
-        num_hiddens, num_layers = shared.recurrent(
+        num_hiddens, num_layers = shared.recurrent_sizes(
             dropout, num_hiddens=num_hiddens, num_layers=num_layers
         )
         self.save_hyperparameters(ignore=["kwargs"])
@@ -156,7 +156,7 @@ class GRU(Module):
             H = tf.unstack(H)
         if not isinstance(H, (list, tuple)) or len(H) != num_layers:
             need = f"a list of {num_layers} tensors, one for each layer"
-            raise TypeError(checks.fault("H", checks.shown(H), need))
+            raise TypeError(checks.fault("H", checks.format_value(H), need))
         for state in H:
             layer_inputs.check_state("H", state, layer_inputs.shape(inputs)[1], num_hiddens)
         return super().__call__(inputs, H, **kwargs)
@@ -196,7 +196,7 @@ class Seq2SeqEncoder(Encoder):
         Raises ValueError or TypeError for arguments of a wrong range or kind.
         """
         super().__init__(**kwargs)
-        vocab_size, embed_size = shared.recurrent(
+        vocab_size, embed_size = shared.recurrent_sizes(
             dropout, vocab_size=vocab_size, embed_size=embed_size
         )
         policy = self.dtype_policy
@@ -222,7 +222,7 @@ class Seq2SeqEncoder(Encoder):
         self, X: Tensor, *args: Any, training: bool | None = None
     ) -> tuple[Tensor, list[Tensor]]:
         outputs, state = self.rnn(self.embedding(tf.transpose(X)), training=training)
-        return tf.transpose(outputs, (1, 0, 2)) if version.is_older() else outputs, state
+        return tf.transpose(outputs, (1, 0, 2)) if version.is_0_17() else outputs, state
 
     def get_config(self) -> dict[str, Any]:
         sizes = {
@@ -296,7 +296,7 @@ def train_seq2seq(
         bos = tf.fill((len(Y), 1), tf.cast(tgt_vocab[shared.BOS], Y.dtype))
         with tf.GradientTape() as tape:
             dec_X = tf.concat([bos, Y[:, :-1]], axis=1)
-            Y_hat = shared.output(net(X, dec_X, X_lens, training=True))
+            Y_hat = shared.discard_state(net(X, dec_X, X_lens, training=True))
             loss = tf.reduce_sum(_masked_loss(Y_hat, Y, Y_lens))
         variables = net.trainable_variables
         gradients = clip_gradients(tape.gradient(loss, variables), 1)
@@ -320,7 +320,7 @@ def predict_seq2seq(
     Words are separated by blanks. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
-    source, source_len = shared.source(src_sentence, src_vocab, num_steps)
+    source, source_len = shared.encode_source(src_sentence, src_vocab, num_steps)
     lens = tf.constant([source_len])
     encoded = net.encoder(tf.constant([source]), lens, training=False)
     tokens, weights = shared.decode(
@@ -333,7 +333,7 @@ def predict_seq2seq(
         end=tgt_vocab[shared.EOS],
         training=False,
     )
-    return shared.sentence(tokens, tgt_vocab), weights
+    return shared.join_tokens(tokens, tgt_vocab), weights
 
 
 def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:

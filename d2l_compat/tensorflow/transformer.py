@@ -60,7 +60,7 @@ class PositionWiseFFN(keras.layers.Layer):
         dtype: Any = None,
         trainable: bool = True,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **arguments: Any) -> None:
         """Create the layer. Raises ValueError or TypeError for sizes that are not integers of at least 1."""
         super().__init__(**pop_layer_arguments(arguments))
@@ -103,7 +103,7 @@ class AddNorm(keras.layers.Layer):
         the features of each position. Raises ValueError or TypeError for a ``dropout`` that is not
         from 0 to 1, TypeError for axes that are not integers.
         """
-        checks.dropout(dropout)
+        checks.check_dropout(dropout)
         super().__init__(**kwargs)
         axes = checks.integers("norm_shape", norm_shape)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
@@ -179,20 +179,20 @@ class TransformerEncoderBlock(keras.layers.Layer):
         dtype: Any = None,
         trainable: bool = True,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **arguments: Any) -> None:
         """Create the layer. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         # Checked here, since Keras shortens the messages of sublayers.
-        checks.heads(arguments["num_hiddens"], arguments["num_heads"])
+        checks.check_heads(arguments["num_hiddens"], arguments["num_heads"])
         super().__init__(**pop_layer_arguments(arguments))
         norm_shape = arguments.get("norm_shape", -1)
         dropout = arguments["dropout"]
         policy = self.dtype_policy
         self.attention = MultiHeadAttention(
-            **signatures.of_attention(arguments), dtype=policy, name="attention"
+            **signatures.attention_arguments(arguments), dtype=policy, name="attention"
         )
         self.addnorm1 = AddNorm(norm_shape, dropout, dtype=policy, name="addnorm1")
-        self.ffn = PositionWiseFFN(**signatures.of_ffn(arguments), dtype=policy, name="ffn")
+        self.ffn = PositionWiseFFN(**signatures.ffn_arguments(arguments), dtype=policy, name="ffn")
         self.addnorm2 = AddNorm(norm_shape, dropout, dtype=policy, name="addnorm2")
         self._arguments = arguments
 
@@ -272,10 +272,10 @@ class TransformerEncoder(Encoder):
         dtype: Any = None,
         trainable: bool = True,
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(self, **arguments: Any) -> None:
         """Create the layer. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        checks.heads(arguments["num_hiddens"], arguments["num_heads"])
+        checks.check_heads(arguments["num_hiddens"], arguments["num_heads"])
         super().__init__(**pop_layer_arguments(arguments))
         policy = self.dtype_policy
         self.num_hiddens = arguments["num_hiddens"]

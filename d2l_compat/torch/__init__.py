@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    return exports.attribute(__name__, name, LAZY_MODULES)
+    return exports.load_attribute(__name__, name, LAZY_MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *exports.names(__name__, LAZY_MODULES)})
+    return sorted({*globals(), *exports.list_names(__name__, LAZY_MODULES)})

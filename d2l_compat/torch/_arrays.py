@@ -12,14 +12,16 @@ class _Tensors(Arrays):
     def dtype(self, x: Tensor) -> str:
         return str(x.dtype).removeprefix("torch.")
 
-    def range(self, x: Tensor) -> tuple[float, float] | None:
+    def value_range(self, x: Tensor) -> tuple[float, float] | None:
         # Reading values would stop a compiler's trace, and the meta device has none.
         if not x.numel() or torch.compiler.is_compiling() or x.is_meta:
             return None
         smallest, largest = torch.aminmax(x if x.is_floating_point() else x.long())
         return smallest.item(), largest.item()
 
-    def takes(self, projection: nn.Linear, inputs: Tensor) -> tuple[int | None, str | None]:
+    def expected_input(
+        self, projection: nn.Linear, inputs: Tensor
+    ) -> tuple[int | None, str | None]:
         weight = projection.weight
         size = None if isinstance(weight, nn.UninitializedParameter) else weight.shape[-1]
         is_cast = not inputs.is_meta and torch.is_autocast_enabled(inputs.device.type)

@@ -27,12 +27,12 @@ def update_D(
     real and fake examples. Raises TypeError or ValueError where a network or the loss is not callable, or ``X`` and ``Z``
     differ in length.
     """
-    batch_size = shared.check(arrays, net_D, net_G, loss, X=X, Z=Z)
+    batch_size = shared.check_arguments(arrays, net_D, net_G, loss, X=X, Z=Z)
     with torch.no_grad():
         fakes = net_G(Z)
     real, fake = net_D(X), net_D(fakes)
-    shared.check_judged(arrays, real, batch_size)
-    shared.check_judged(arrays, fake, batch_size)
+    shared.check_discriminator_output(arrays, real, batch_size)
+    shared.check_discriminator_output(arrays, fake, batch_size)
     loss_D = (loss(real, torch.ones_like(real)) + loss(fake, torch.zeros_like(fake))) / 2
     trainer_D.zero_grad()
     loss_D.backward()
@@ -47,9 +47,9 @@ def update_G(
 
     Returns the loss. Raises TypeError or ValueError as :func:`update_D` does.
     """
-    batch_size = shared.check(arrays, net_D, net_G, loss, Z=Z)
+    batch_size = shared.check_arguments(arrays, net_D, net_G, loss, Z=Z)
     Y = net_D(net_G(Z))
-    shared.check_judged(arrays, Y, batch_size)
+    shared.check_discriminator_output(arrays, Y, batch_size)
     loss_G = loss(Y, torch.ones_like(Y))
     trainer_G.zero_grad()
     loss_G.backward()

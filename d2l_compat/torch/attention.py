@@ -78,7 +78,7 @@ class DotProductAttention(nn.Module):
 
         Raises ValueError or TypeError for any other value.
         """
-        checks.dropout(dropout)
+        checks.check_dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(dropout)
         self._last: tuple[Tensor, Tensor, Tensor | None, Tensor | None] | None = None
@@ -248,7 +248,7 @@ def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide num_hiddens.
     """
-    num_heads = arrays.check_heads_apart(X, num_heads)
+    num_heads = arrays.check_head_split(X, num_heads)
     size = X.shape[2] // num_heads
     return X.unflatten(2, (num_heads, size)).transpose(1, 2).flatten(0, 1)
 
@@ -258,7 +258,7 @@ def transpose_output(X: Tensor, num_heads: int) -> Tensor:
 
     Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide the batch.
     """
-    num_heads = arrays.check_heads_together(X, num_heads)
+    num_heads = arrays.check_head_merge(X, num_heads)
     batch = X.shape[0] // num_heads
     return X.unflatten(0, (batch, num_heads)).transpose(1, 2).flatten(2)
 
@@ -278,7 +278,7 @@ class PositionalEncoding(PositionTable):
         Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
         """
         super().__init__()
-        sizes = checks.encoding_arguments(num_hiddens, dropout, max_len)
+        sizes = checks.encoding_sizes(num_hiddens, dropout, max_len)
         self.num_hiddens, self.max_len = sizes
         self.dropout = nn.Dropout(dropout)
         self.create_table()

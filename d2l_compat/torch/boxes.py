@@ -29,13 +29,13 @@ def box_corner_to_center(boxes: Tensor) -> Tensor:
 
     Raises TypeError or ValueError for another shape, or a dtype that is not floating point.
     """
-    shared.check(arrays, "boxes", boxes)
+    shared.check_boxes(arrays, "boxes", boxes)
     return shared.corner_to_center(torch, boxes)
 
 
 def box_center_to_corner(boxes: Tensor) -> Tensor:
     """Convert boxes (boxes, 4) from (center x, center y, width, height) to (x1, y1, x2, y2)."""
-    shared.check(arrays, "boxes", boxes)
+    shared.check_boxes(arrays, "boxes", boxes)
     return shared.center_to_corner(torch, boxes)
 
 
@@ -44,7 +44,7 @@ def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
 
     Raises TypeError or ValueError for another shape, or a dtype that is not floating point.
     """
-    shared.check_both(arrays, ("boxes1", "boxes2"), boxes1, boxes2)
+    shared.check_box_arrays(arrays, ("boxes1", "boxes2"), boxes1, boxes2)
     return shared.iou(torch, boxes1, boxes2)
 
 
@@ -55,14 +55,14 @@ def offset_boxes(anchors: Tensor, assigned_bb: Tensor, eps: float = 1e-6) -> Ten
     5 times log(eps + ratio) of the widths and of the heights. Raises TypeError or ValueError for other shapes, or a
     dtype that is not floating point.
     """
-    shared.check_pairs(arrays, ("anchors", "assigned_bb"), anchors, assigned_bb)
+    shared.check_box_pairs(arrays, ("anchors", "assigned_bb"), anchors, assigned_bb)
     return shared.offsets(torch, anchors, assigned_bb, real("eps", eps, "a number"))
 
 
 def offset_inverse(anchors: Tensor, offset_preds: Tensor) -> Tensor:
     """Return the boxes for anchors and predicted offsets, each (boxes, 4): the inverse of :func:`offset_boxes`."""
-    shared.check_pairs(arrays, ("anchors", "offset_preds"), anchors, offset_preds)
-    return shared.moved_boxes(torch, anchors, offset_preds)
+    shared.check_box_pairs(arrays, ("anchors", "offset_preds"), anchors, offset_preds)
+    return shared.apply_offsets(torch, anchors, offset_preds)
 
 
 def multibox_prior(data: Tensor, sizes: Any, ratios: Any) -> Tensor:
@@ -74,7 +74,7 @@ def multibox_prior(data: Tensor, sizes: Any, ratios: Any) -> Tensor:
     or ratio is not above 0.
     """
     arrays.check_instance("data", data)
-    return _to_tensor(shared.prior(data, sizes, ratios), data.device)
+    return _to_tensor(shared.anchor_boxes(data, sizes, ratios), data.device)
 
 
 def assign_anchor_to_bbox(
@@ -86,7 +86,7 @@ def assign_anchor_to_bbox(
     also gets its best remaining anchor, boxes with the largest overlap first. Raises TypeError or ValueError for other
     shapes.
     """
-    return _to_tensor(shared.assign(ground_truth, anchors, iou_threshold), device)
+    return _to_tensor(shared.assign_boxes(ground_truth, anchors, iou_threshold), device)
 
 
 def multibox_target(anchors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -97,7 +97,7 @@ def multibox_target(anchors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Te
     ValueError for other shapes.
     """
     arrays.check_instance("anchors", anchors)
-    offset, mask, classes = shared.target(anchors, labels)
+    offset, mask, classes = shared.anchor_targets(anchors, labels)
     device = anchors.device
     return _to_tensor(offset, device), _to_tensor(mask, device), _to_tensor(classes, device)
 
@@ -109,7 +109,7 @@ def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     ``iou_threshold``. Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("boxes", boxes)
-    return _to_tensor(shared.suppress(boxes, scores, iou_threshold), boxes.device)
+    return _to_tensor(shared.suppress_overlaps(boxes, scores, iou_threshold), boxes.device)
 
 
 def multibox_detection(
@@ -126,7 +126,7 @@ def multibox_detection(
     ``pos_threshold``, which is then replaced by that of the background. Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("cls_probs", cls_probs)
-    detections = shared.detection(cls_probs, offset_preds, anchors, nms_threshold, pos_threshold)
+    detections = shared.detect(cls_probs, offset_preds, anchors, nms_threshold, pos_threshold)
     return _to_tensor(detections, cls_probs.device)
 
 

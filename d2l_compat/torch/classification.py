@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from d2l_compat._shared import classification as shared
-from d2l_compat._shared.checks import callable_, instance, real
+from d2l_compat._shared.checks import check_callable, check_instance, real
 from d2l_compat._shared.data import images
 from d2l_compat.common import accuracy, get_dataloader_workers
 from d2l_compat.torch.data import FashionMNIST
@@ -50,7 +50,7 @@ def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
     if isinstance(net, nn.Module):
         net.eval()
     with torch.no_grad():
-        return shared.share_of_hits(net, data_iter)
+        return shared.mean_accuracy(net, data_iter)
 
 
 def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any = None) -> float:
@@ -60,7 +60,7 @@ def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any
     """
     if device is None and isinstance(net, nn.Module):
         device = next((parameter.device for parameter in net.parameters()), None)
-    callable_("net", net)
+    check_callable("net", net)
 
     def to_device(X: Any) -> Any:
         return [x.to(device) for x in X] if isinstance(X, list) else X.to(device)
@@ -68,7 +68,7 @@ def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any
     if isinstance(net, nn.Module):
         net.eval()
     with torch.no_grad():
-        return shared.share_of_hits(lambda X: net(to_device(X)), data_iter)
+        return shared.mean_accuracy(lambda X: net(to_device(X)), data_iter)
 
 
 def train_epoch_ch3(
@@ -84,9 +84,9 @@ def train_epoch_ch3(
     called, or there is no batch (X, y).
     """
     for what, function in ("net", net), ("loss", loss):
-        callable_(what, function)
+        check_callable(what, function)
     if not isinstance(updater, torch.optim.Optimizer):
-        callable_("updater", updater)
+        check_callable("updater", updater)
     if isinstance(net, nn.Module):
         net.train()
 
@@ -102,7 +102,7 @@ def train_epoch_ch3(
             updater(len(X))
         return losses.sum(), accuracy(y_hat, y)
 
-    return shared.epoch(train_iter, step)
+    return shared.train_epoch(train_iter, step)
 
 
 def train_ch3(
@@ -134,7 +134,7 @@ def train_ch6(
     The default device is the first GPU, or else the CPU. Loss and accuracy are drawn, and printed at the end. Raises
     TypeError or ValueError where ``net`` is no layer, ``num_epochs`` is below 1, or there is no batch (X, y).
     """
-    instance("net", net, nn.Module, "a layer")
+    check_instance("net", net, nn.Module, "a layer")
     device = try_gpu() if device is None else device
     lr = real("lr", lr, "a number")
     net.apply(init_cnn)

@@ -55,6 +55,6 @@ def multiply_adds(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
 
 
 def _check(layer: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> None:
-    checks.callable_("layer", layer)
+    checks.check_callable("layer", layer)
     for x in inputs:
         arrays.check_instance("inputs", x)

@@ -14,7 +14,7 @@ def cpu() -> torch.device:
 
 def gpu(i: int = 0) -> torch.device:
     """Return the ``i``-th GPU, from 0, whether or not it exists. Raises ValueError if negative."""
-    i = checks.gpu(i)
+    i = checks.gpu_index(i)
     # An Apple machine has one GPU.
     is_apple = torch.backends.mps.is_available() and not torch.cuda.is_available()
     return torch.device("mps", i) if is_apple else torch.device("cuda", i)

@@ -64,7 +64,7 @@ def sgd(params: Iterable[Tensor], lr: float, batch_size: int) -> None:
     for param in params:
         arrays.check_instance("params", param)
     with torch.no_grad():
-        for param, grad in linear.with_gradients(params, [param.grad for param in params]):
+        for param, grad in linear.pair_with_gradients(params, [param.grad for param in params]):
             param -= lr * grad / batch_size
             grad.zero_()
 

@@ -189,7 +189,9 @@ class ResNeXtBlock(nn.Module):
         Raises TypeError or ValueError for sizes below 1, and where groups do not divide the bottleneck.
         """
         super().__init__()
-        width, num_groups = shared.bottleneck(num_channels, groups, bot_mul, use_1x1conv, strides)
+        width, num_groups = shared.bottleneck_sizes(
+            num_channels, groups, bot_mul, use_1x1conv, strides
+        )
         self.conv1 = nn.LazyConv2d(width, kernel_size=1)
         self.conv2 = nn.LazyConv2d(width, 3, stride=strides, padding=1, groups=num_groups)
         self.conv3 = nn.LazyConv2d(num_channels, kernel_size=1)

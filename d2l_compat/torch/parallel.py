@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from d2l_compat._shared import parallel as shared
-from d2l_compat._shared.checks import callable_, instance
+from d2l_compat._shared.checks import check_callable, check_instance
 from d2l_compat._shared.classification import yield_test_batches
 from d2l_compat.common import accuracy
 from d2l_compat.torch._arrays import arrays
@@ -47,9 +47,9 @@ def train_batch_ch13(
     it. ``loss(y_hat, y)`` is one number for each example; gradients are those of the sum. Raises TypeError or
     ValueError where ``net`` is no layer, ``trainer`` no optimizer, or there is no device.
     """
-    instance("net", net, nn.Module, "a layer")
-    callable_("loss", loss)
-    instance("trainer", trainer, torch.optim.Optimizer, "an optimizer")
+    check_instance("net", net, nn.Module, "a layer")
+    check_callable("loss", loss)
+    check_instance("trainer", trainer, torch.optim.Optimizer, "an optimizer")
     first, *_ = shared.check_devices(devices)
     X = [x.to(first) for x in X] if isinstance(X, (list, tuple)) else X.to(first)
     y = y.to(first)
@@ -76,7 +76,7 @@ def train_ch13(
     Loss and accuracy are drawn, and printed at the end. Raises TypeError or ValueError where ``net`` is no layer,
     ``num_epochs`` is below 1, or there is no batch (X, y).
     """
-    instance("net", net, nn.Module, "a layer")
+    check_instance("net", net, nn.Module, "a layer")
     devices = shared.check_devices(try_all_gpus() if devices is None else devices)
     net.to(devices[0])
     if len(devices) > 1:

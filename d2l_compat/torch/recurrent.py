@@ -46,7 +46,7 @@ class RNNScratch(Module):
         """Return an output (batch, hiddens) for each step of ``inputs`` (steps, batch, inputs), and the last one as state."""
         num_inputs, num_hiddens = self.W_xh.shape
         arrays.check_sequence("inputs", inputs, num_inputs)
-        state = shared.one_state(state)
+        state = shared.unpack_state(state)
         if state is None:
             state = inputs.new_zeros(inputs.shape[1], num_hiddens)
         outputs = []
@@ -69,7 +69,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
         Raises TypeError or ValueError for arguments of another kind.
         """
         super().__init__()
-        checks.instance("rnn", rnn, nn.Module, "a layer")
+        checks.check_instance("rnn", rnn, nn.Module, "a layer")
         vocab_size = checks.size("vocab_size", vocab_size)
         self.save_hyperparameters()
         self.init_params()
@@ -182,7 +182,7 @@ class RNNModel(nn.Module):
         Raises TypeError or ValueError for arguments of another kind.
         """
         super().__init__()
-        checks.instance("rnn_layer", rnn_layer, nn.RNNBase, "a recurrent layer of PyTorch's")
+        checks.check_instance("rnn_layer", rnn_layer, nn.RNNBase, "a recurrent layer of PyTorch's")
         self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
         self.num_hiddens = rnn_layer.hidden_size
         self.num_directions = 2 if rnn_layer.bidirectional else 1
@@ -212,7 +212,7 @@ def predict_ch8(
 
     Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
     """
-    checks.callable_("net", net)
+    checks.check_callable("net", net)
 
     def step(token: int, state: Any) -> tuple[int, Any]:
         Y, state = net(torch.tensor([[token]], device=device), state)
@@ -229,7 +229,7 @@ def grad_clipping(net: Any, theta: float) -> None:
     These are the gradients of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError where ``theta``
     is no number above 0.
     """
-    theta = shared.bound(theta)
+    theta = shared.clipping_threshold(theta)
     params = net.parameters() if isinstance(net, nn.Module) else net.params
     nn.utils.clip_grad_norm_(params, theta)
 
@@ -249,11 +249,11 @@ def train_epoch_ch8(
     last state of the batch before. Raises TypeError or ValueError where these cannot be called, or there is no batch
     (X, Y).
     """
-    checks.callable_("net", net)
-    checks.callable_("loss", loss)
+    checks.check_callable("net", net)
+    checks.check_callable("loss", loss)
     optimizer: Any = updater if isinstance(updater, torch.optim.Optimizer) else None
     if not optimizer:
-        checks.callable_("updater", updater)
+        checks.check_callable("updater", updater)
     update: Any = optimizer.step if optimizer else lambda: updater(batch_size=1)
 
     def step(X: Tensor, Y: Tensor, state: Any) -> tuple[Tensor, Any, int]:
@@ -267,11 +267,11 @@ def train_epoch_ch8(
         update()
         return mean.detach(), state, y.numel()
 
-    return shared.epoch(
+    return shared.train_epoch(
         train_iter,
         step,
         lambda batch_size: net.begin_state(batch_size=batch_size, device=device),
-        lambda state: shared.each(Tensor.detach, state),
+        lambda state: shared.map_state(Tensor.detach, state),
         use_random_iter,
     )
 
@@ -291,7 +291,7 @@ def train_ch8(
     ValueError where ``num_epochs`` is below 1, or there is no batch (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
-    checks.callable_("net", net)
+    checks.check_callable("net", net)
     updater: Any = lambda batch_size: sgd(net.params, lr, batch_size)
     if isinstance(net, nn.Module):
         net.train()

@@ -27,7 +27,7 @@ class Residual(nn.Module):
     def __init__(
         self, input_channels: int, num_channels: int, use_1x1conv: bool = False, strides: int = 1
     ) -> None: ...
-    @signatures.overloaded
+    @signatures.parse_overloads
     def __init__(
         self,
         *,

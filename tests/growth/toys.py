@@ -132,7 +132,7 @@ class Project:
 
 def _fill_code(code: Path, framework: str) -> None:
     module = FRAMEWORKS[framework].module
-    device_code, _ = FRAMEWORKS[framework].to_gpu
+    device_code, _ = FRAMEWORKS[framework].gpu_replacement
     if device_code in code.read_text(encoding="utf-8").replace("@MODULE@", module):
         device_code = (
             "None"  # PyTorch's device code is the import itself, which the program has already

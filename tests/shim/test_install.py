@@ -184,4 +184,4 @@ def test_bounds_match_pyproject() -> None:
         for line in setuptools:
             assert f"{line.name}{line.specifier}" == SETUPTOOLS.requirement
             applies = line.marker is None or line.marker.evaluate()
-            assert bool(FRAMEWORKS[framework].besides) == applies
+            assert bool(FRAMEWORKS[framework].undeclared_dependencies) == applies

@@ -5,7 +5,7 @@ from typing import Any, get_overloads, overload
 
 import pytest
 
-from d2l_compat._shared.signatures import CHECKS, checked, overloaded
+from d2l_compat._shared.signatures import CHECKS, parse_arguments, parse_overloads
 
 
 class Layer:
@@ -17,14 +17,14 @@ class Layer:
     def __init__(
         self, key_size: int, num_hiddens: int, bias: bool = False, *, name: str = ...
     ) -> None: ...
-    @overloaded
+    @parse_overloads
     def __init__(self, **arguments: Any) -> None:
         """Make it."""
         self.arguments = arguments
 
 
 class SingleSignature:
-    @checked
+    @parse_arguments
     def __init__(self, num_heads: int, dropout: float = 0) -> None:
         self.arguments = {"num_heads": num_heads, "dropout": dropout}
 
@@ -92,7 +92,7 @@ def test_unchecked_argument_fails_at_class_definition() -> None:
     with pytest.raises(TypeError, match="num_hidden: got no check; need one for it in"):
 
         class Misspelt:
-            @checked
+            @parse_arguments
             def __init__(self, num_hidden: int) -> None: ...
 
     assert "num_hidden" not in CHECKS

@@ -25,7 +25,7 @@ EXTRA_GPU_CODE = {
 }
 # Replacements on a GPU: keys are a lesson's code for the CPU, values the code for a GPU.
 GPU_CODE = {
-    framework.to_gpu[0]: framework.to_gpu[1] + EXTRA_GPU_CODE.get(name, "")
+    framework.gpu_replacement[0]: framework.gpu_replacement[1] + EXTRA_GPU_CODE.get(name, "")
     for name, framework in FRAMEWORKS.items()
 }
 # Make a GPU compute as the CPU does, with full floats and sums in the same order, and let several pages share

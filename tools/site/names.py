@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from d2l_compat._shared.exports import listed
+from d2l_compat._shared.exports import parse_exports
 from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tools.weave.lessons import ROOT
 
@@ -64,7 +64,7 @@ def read_names(folder: Path) -> dict[str, str]:
     return {
         name: path[-1]
         for path in modules
-        for name in listed(_read(PACKAGE.joinpath(*path).with_suffix(".py")))
+        for name in parse_exports(_read(PACKAGE.joinpath(*path).with_suffix(".py")))
     }
 
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import instance
+from d2l_compat._shared.checks import check_instance
 from d2l_compat._shared.data.hub import download_extract
 from d2l_compat._shared.data.voc import Pixels, read_picture
 
 
 def read(is_train: Any) -> tuple[list[Pixels], NDArray[np.float32]]:
     """Read pictures (256, 256, 3), and labels (pictures, 1, 5): class 0 and the box in fractions of 256 pixels."""
-    instance("is_train", is_train, (bool, int), "True or False")
+    check_instance("is_train", is_train, (bool, int), "True or False")
     folder = Path(download_extract("banana-detection"), _folder_name(is_train))
     with (folder / "label.csv").open(encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault, instance
+from d2l_compat._shared.checks import check_instance, fault
 from d2l_compat._shared.data.files import rephrase_os_errors
 
 Numbers = dict[int, dict[str, int]]  # for each field, counted from 1, the number of each value
@@ -19,7 +19,7 @@ def read(data_path: str | Path, num_feat: int) -> tuple[NDArray[np.float32], lis
 
     Lines with more or fewer values are skipped.
     """
-    instance("data_path", data_path, (str, Path), "a file's name")
+    check_instance("data_path", data_path, (str, Path), "a file's name")
     with rephrase_os_errors("data_path", Path(data_path), "a file that can be read"):
         lines = Path(data_path).read_text(encoding="utf-8").split("\n")
     rows = [line.split("\t") for line in lines]

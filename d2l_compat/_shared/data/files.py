@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
 
-from d2l_compat._shared.checks import fault, instance
+from d2l_compat._shared.checks import check_instance, fault
 
 _ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256"}  # by length in hexadecimal digits
 _DIGITS = frozenset("0123456789abcdef")
@@ -23,7 +23,7 @@ def read_check_sum(what: str, check_sum: str | None) -> str | None:
     if check_sum is None:
         return None
     need = "32, 40 or 64 hexadecimal digits (MD5, SHA-1 or SHA-256), or None"
-    instance(what, check_sum, str, need)
+    check_instance(what, check_sum, str, need)
     digits = check_sum.lower()
     if not digits or not _DIGITS.issuperset(digits):
         raise ValueError(fault(what, repr(check_sum), need))

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from d2l_compat._shared.checks import fault, instance
+from d2l_compat._shared.checks import check_instance, fault
 from d2l_compat._shared.data.files import (
     describe_space,
     has_check_sum,
@@ -115,7 +115,7 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
     number of digits it warns, and does not check the file.
     """
     url, name, check_sum = _resolve(url, sha1_hash)
-    instance("folder", folder, (str, os.PathLike), "a folder's name")
+    check_instance("folder", folder, (str, os.PathLike), "a folder's name")
     source = _find_in_d2l_data(url, name, check_sum)
     path = Path(folder) / name
     with rephrase_os_errors("folder", path.parent, describe_space()):
@@ -146,7 +146,7 @@ def _resolve(url: str, sha1_hash: str | None) -> tuple[str, str, str | None]:
     """Return the address, the file's name and its check sum for an address or a name in ``DATA_HUB``."""
     from d2l_compat._shared.data.fetching import to_https  # on first use
 
-    instance("url", url, str, "an https address, or a name")
+    check_instance("url", url, str, "an https address, or a name")
     if not url.startswith(("http://", "https://")):
         if url not in DATA_HUB:
             known = ", ".join(DATA_HUB)
@@ -191,9 +191,9 @@ def extract(filename: str | Path, folder: str | Path | None = None) -> None:
     """
     from d2l_compat._shared.data.archives import unpack  # on first use
 
-    instance("filename", filename, (str, os.PathLike), "a file's name")
+    check_instance("filename", filename, (str, os.PathLike), "a file's name")
     if folder is not None:
-        instance("folder", folder, (str, os.PathLike), "a folder's name, or None")
+        check_instance("folder", folder, (str, os.PathLike), "a folder's name, or None")
     path = Path(filename)
     unpack(path, Path(folder) if folder is not None else path.parent)
 
@@ -205,7 +205,7 @@ def download_extract(name: str, folder: str | Path | None = None) -> str:
     :func:`extract` raise.
     """
     if folder is not None:
-        instance("folder", folder, (str, Path), "a folder's name, or None")
+        check_instance("folder", folder, (str, Path), "a folder's name, or None")
     path = Path(download(name))
     extract(path)
     return str(path.parent / folder if folder else path.with_suffix(""))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from d2l_compat._shared.checks import fault, instance, real, shown
+from d2l_compat._shared.checks import check_instance, fault, format_value, real
 from d2l_compat._shared.data.files import rephrase_os_errors
 
 
@@ -18,7 +18,7 @@ def read_csv_labels(fname: str | Path) -> dict[str, str]:
 
     Raises FileNotFoundError where there is no such file, ValueError for a line of more or fewer columns.
     """
-    instance("fname", fname, (str, Path), "a file's name")
+    check_instance("fname", fname, (str, Path), "a file's name")
     with rephrase_os_errors("fname", Path(fname), "a file that can be read"):
         lines = Path(fname).read_text(encoding="utf-8").splitlines()[1:]
     rows = [line.rstrip().split(",") for line in lines]
@@ -33,7 +33,7 @@ def copyfile(filename: str | Path, target_dir: str | Path) -> None:
     Raises FileNotFoundError where there is no such file, OSError where it cannot be copied.
     """
     for what, value in ("filename", filename), ("target_dir", target_dir):
-        instance(what, value, (str, Path), "a name")
+        check_instance(what, value, (str, Path), "a name")
     with rephrase_os_errors("filename", Path(filename), "a file that can be copied"):
         Path(target_dir).mkdir(parents=True, exist_ok=True)
         shutil.copy(filename, target_dir)
@@ -47,7 +47,7 @@ def reorg_train_valid(data_dir: str | Path, labels: Mapping[str, str], valid_rat
     number. Raises TypeError or ValueError if there are no labels or ``valid_ratio`` is not from 0 to 1, KeyError for a
     picture without a label, and FileNotFoundError if there is no such folder.
     """
-    instance("labels", labels, Mapping, "a label for each name")
+    check_instance("labels", labels, Mapping, "a label for each name")
     need = "a share, from 0 to 1"
     if not 0 <= real("valid_ratio", valid_ratio, need) <= 1:
         raise ValueError(fault("valid_ratio", valid_ratio, need))
@@ -76,7 +76,7 @@ def reorg_test(data_dir: str | Path) -> None:
 
 
 def _output_folder(data_dir: Any) -> Path:
-    instance("data_dir", data_dir, (str, Path), "a folder's name")
+    check_instance("data_dir", data_dir, (str, Path), "a folder's name")
     return Path(data_dir) / "train_valid_test"
 
 
@@ -90,5 +90,5 @@ def _list_pictures(data_dir: str | Path, part: str) -> list[Path]:
 def _find_label(labels: Mapping[str, str], picture: Path) -> str:
     name = picture.name.split(".")[0]
     if name not in labels:
-        raise KeyError(fault("labels", f"none for {shown(name)}", "a label for each name"))
+        raise KeyError(fault("labels", f"none for {format_value(name)}", "a label for each name"))
     return labels[name]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault, instance, shown, size
+from d2l_compat._shared.checks import check_instance, fault, format_value, size
 from d2l_compat._shared.data.files import rephrase_os_errors
 from d2l_compat._shared.data.hub import download_extract
 from d2l_compat._shared.data.text import Vocab, check_vocab, tokenize, truncate_pad
@@ -85,8 +85,8 @@ def _strip_brackets(tree: str) -> str:
 
 
 def _check_folder(data_dir: str | Path, is_train: Any) -> Path:
-    instance("data_dir", data_dir, (str, Path), "a folder's name")
-    instance("is_train", is_train, (bool, int), "True or False")
+    check_instance("data_dir", data_dir, (str, Path), "a folder's name")
+    check_instance("is_train", is_train, (bool, int), "True or False")
     return Path(data_dir)
 
 
@@ -130,7 +130,7 @@ def _parse_dataset(dataset: Any) -> tuple[list[list[str]], list[list[str]], Numb
     """Return tokenized premises and hypotheses, and labels; check their types and numbers."""
     need = "premises, hypotheses and labels, as many of each, at least one"
     if not isinstance(dataset, (tuple, list)) or len(dataset) != 3:
-        raise TypeError(fault("dataset", shown(dataset), need))
+        raise TypeError(fault("dataset", format_value(dataset), need))
     premises, hypotheses = map(tokenize, dataset[:2])
     labels = np.array(dataset[2])
     if labels.dtype.kind not in "iu" or labels.ndim != 1:
@@ -154,7 +154,7 @@ def encode_words(what: str, sentence: Any, vocab: Vocab) -> list[list[int]]:
     """Return the token indices, (1, words), of a list of at least one word."""
     check_vocab(vocab)
     need = "a list of words, at least one"
-    instance(what, sentence, (list, tuple), need)
+    check_instance(what, sentence, (list, tuple), need)
     if not sentence:
         raise ValueError(fault(what, "none", need))
     return [vocab[[*sentence]]]
@@ -162,7 +162,7 @@ def encode_words(what: str, sentence: Any, vocab: Vocab) -> list[list[int]]:
 
 def encode_string(sequence: Any, vocab: Vocab) -> list[list[int]]:
     """Return the token indices, (1, words), of a string with at least one word."""
-    instance("sequence", sequence, str, "a sentence, a string")
+    check_instance("sequence", sequence, str, "a sentence, a string")
     return encode_words("sequence", sequence.split(), vocab)
 
 

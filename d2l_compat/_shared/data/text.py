@@ -7,7 +7,7 @@ from typing import Any, overload
 
 from d2l_compat._shared import version
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault, instance, integer, shown, size
+from d2l_compat._shared.checks import check_instance, fault, format_value, integer, size
 
 UNKNOWN = "<unk>"
 
@@ -36,7 +36,7 @@ class Vocab:
         self.token_freqs = _count("tokens", tokens).most_common()
         frequent = [token for token, count in self.token_freqs if count >= min_freq]
         known = dict.fromkeys([UNKNOWN, *reserved, *frequent])  # without duplicates
-        self.idx_to_token = [*known] if version.is_older() else sorted(known)
+        self.idx_to_token = [*known] if version.is_0_17() else sorted(known)
         self.token_to_idx = {token: idx for idx, token in enumerate(self.idx_to_token)}
 
     def __len__(self) -> int:
@@ -49,7 +49,7 @@ class Vocab:
     def __getitem__(self, tokens: Any) -> Any:
         if isinstance(tokens, (list, tuple)):
             return [self[token] for token in tokens]
-        instance("tokens", tokens, str, "a token, a string, or a list of them")
+        check_instance("tokens", tokens, str, "a token, a string, or a list of them")
         return self.token_to_idx.get(tokens, self.unk)
 
     def to_tokens(self, indices: Any) -> Any:
@@ -91,12 +91,12 @@ def tokenize(lines: Iterable[str], token: str = "word") -> list[list[str]]:
     """
     need = "a list of lines, strings"
     if isinstance(lines, str) or not isinstance(lines, Iterable):
-        raise TypeError(fault("lines", shown(lines), need))
+        raise TypeError(fault("lines", format_value(lines), need))
     if not isinstance(token, str) or token not in ("word", "char"):
-        raise ValueError(fault("token", shown(token), "'word' or 'char'"))
+        raise ValueError(fault("token", format_value(token), "'word' or 'char'"))
     lines = list(lines)
     for line in lines:
-        instance("lines", line, str, need)
+        check_instance("lines", line, str, need)
     return [line.split() if token == "word" else list(line) for line in lines]
 
 
@@ -110,7 +110,7 @@ def truncate_pad(line: list[Any], num_steps: int, padding_token: Any) -> list[An
 
     Raises TypeError if ``line`` is no list, TypeError or ValueError if ``num_steps`` is below 1.
     """
-    instance("line", line, list, "a list of tokens")
+    check_instance("line", line, list, "a list of tokens")
     return fit_length(line, size("num_steps", num_steps), padding_token)
 
 
@@ -122,7 +122,7 @@ def _count(what: str, tokens: Any) -> Counter[str]:
     """Count the tokens in a list of tokens or of lists of tokens; None is an empty list."""
     if isinstance(tokens, str):
         raise TypeError(fault(what, "a string", "a list of tokens"))
-    instance(what, () if tokens is None else tokens, Iterable, "a list of tokens")
+    check_instance(what, () if tokens is None else tokens, Iterable, "a list of tokens")
     flat = list(_flatten(() if tokens is None else tokens))
     for kind in {*map(type, flat)}:
         if not issubclass(kind, str):
@@ -152,8 +152,8 @@ def bleu(pred_seq: str, label_seq: str, k: int) -> float:
     integer of at least 1.
     """
     k = integer("k", k, 1)
-    instance("pred_seq", pred_seq, str, "a sentence, a string")
-    instance("label_seq", label_seq, str, "a sentence, a string")
+    check_instance("pred_seq", pred_seq, str, "a sentence, a string")
+    check_instance("label_seq", label_seq, str, "a sentence, a string")
     pred, label = pred_seq.split(" "), label_seq.split(" ")
     if not pred_seq:
         return 0.0

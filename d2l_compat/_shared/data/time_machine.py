@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault, instance, integer, shown, size
+from d2l_compat._shared.checks import check_instance, fault, format_value, integer, size
 from d2l_compat._shared.data.hub import locate
 from d2l_compat._shared.data.text import Vocab, tokenize
 from d2l_compat._shared.training import DataModule
@@ -79,7 +79,7 @@ def _check_corpus(corpus: Sequence[int], batch_size: int, num_steps: int) -> Num
     need = "a list of numbers of tokens"
     for what, value in ("batch_size", batch_size), ("num_steps", num_steps):
         size(what, value)
-    instance("corpus", corpus, (list, tuple, range, np.ndarray), need)
+    check_instance("corpus", corpus, (list, tuple, range, np.ndarray), need)
     tokens = np.asarray(corpus)
     if tokens.ndim != 1 or (tokens.size and tokens.dtype.kind not in "iu"):
         raise TypeError(fault("corpus", f"shape {tokens.shape}, dtype {tokens.dtype}", need))
@@ -97,7 +97,7 @@ class SeqDataLoader:
         """Load the novel. Raises TypeError or ValueError for sizes below 1, and what :func:`download` raises."""
         self.batch_size = size("batch_size", batch_size)
         self.num_steps = size("num_steps", num_steps)
-        instance("use_random_iter", use_random_iter, (bool, int), "True or False")
+        check_instance("use_random_iter", use_random_iter, (bool, int), "True or False")
         self.use_random_iter = use_random_iter
         self.corpus, self.vocab = load_corpus_time_machine(max_tokens)
 
@@ -117,7 +117,7 @@ class TimeMachine(DataModule):
 
     def build(self, raw_text: str, vocab: Any = None) -> tuple[list[int], Any]:
         """Return a text as a list of character indices, and the vocabulary: ``vocab``, or its own."""
-        instance("raw_text", raw_text, str, "a text, a string")
+        check_instance("raw_text", raw_text, str, "a text, a string")
         tokens = self._tokenize(self._preprocess(raw_text))
         vocab = Vocab(tokens) if vocab is None else vocab
         return vocab[tokens], vocab
@@ -143,7 +143,7 @@ class TimeMachine(DataModule):
         corpus, self.vocab = self.build(self._download())
         if len(corpus) <= self.num_steps:
             need = f"a size below {len(corpus)}, the number of tokens that there are"
-            raise ValueError(fault("num_steps", shown(self.num_steps), need))
+            raise ValueError(fault("num_steps", format_value(self.num_steps), need))
         windows = np.lib.stride_tricks.sliding_window_view(
             np.array(corpus, np.int64), self.num_steps + 1
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from d2l_compat._shared import checks
 from d2l_compat._shared.data.hub import locate
 from d2l_compat._shared.data.text import Vocab, fit_length
-from d2l_compat._shared.training import DataModule, undefined
+from d2l_compat._shared.training import DataModule, undefined_method_error
 
 PAD = "<pad>"
 BOS = "<bos>"
@@ -111,7 +111,7 @@ class MTFraEng(DataModule):
 
     def _tensor(self, array: Numbers) -> Any:
         """Convert ``array`` to the framework's tensor."""
-        raise undefined(self, "_tensor")
+        raise undefined_method_error(self, "_tensor")
 
     def _build_arrays(
         self, raw_text: str, src_vocab: Vocab | None = None, tgt_vocab: Vocab | None = None
@@ -134,9 +134,9 @@ class MTFraEng(DataModule):
     def _join_pairs(self, src_sentences: list[str], tgt_sentences: list[str]) -> str:
         """Return the pairs as text in the form of the corpus."""
         for what, sentences in ("src_sentences", src_sentences), ("tgt_sentences", tgt_sentences):
-            checks.instance(what, sentences, (list, tuple), "a list of sentences")
+            checks.check_instance(what, sentences, (list, tuple), "a list of sentences")
             for sentence in sentences:
-                checks.instance(what, sentence, str, "a list of sentences, strings")
+                checks.check_instance(what, sentence, str, "a list of sentences, strings")
         if len(src_sentences) != len(tgt_sentences):
             got = f"{len(src_sentences)} and {len(tgt_sentences)}"
             raise ValueError(

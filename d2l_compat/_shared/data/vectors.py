@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault, shown
+from d2l_compat._shared.checks import fault, format_value
 from d2l_compat._shared.data.files import rephrase_os_errors
 from d2l_compat._shared.data.hub import download_extract
 from d2l_compat._shared.data.text import UNKNOWN
@@ -36,7 +36,7 @@ class TokenEmbedding:
 
     def __getitem__(self, tokens: Iterable[str]) -> Any:
         if isinstance(tokens, str) or not isinstance(tokens, Iterable):
-            raise TypeError(fault("tokens", shown(tokens), "a list of tokens"))
+            raise TypeError(fault("tokens", format_value(tokens), "a list of tokens"))
         indices = [self.token_to_idx.get(token, self.unknown_idx) for token in tokens]
         return self.idx_to_vec[self.tensor(np.array(indices, np.int64))]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault, instance, shown, size
+from d2l_compat._shared.checks import check_instance, fault, format_value, size
 from d2l_compat._shared.data.files import rephrase_os_errors
 
 VOC_CLASSES = [
@@ -55,8 +55,8 @@ def read_picture(path: str | Path) -> Pixels:
 
 def read(voc_dir: str | Path, is_train: bool) -> tuple[list[Pixels], list[Pixels]]:
     """Read pictures for training or for the test, and the pictures that show their pixels' classes as colours."""
-    instance("voc_dir", voc_dir, (str, Path), "a folder's name")
-    instance("is_train", is_train, (bool, int), "True or False")
+    check_instance("voc_dir", voc_dir, (str, Path), "a folder's name")
+    check_instance("is_train", is_train, (bool, int), "True or False")
     folder = Path(voc_dir)
     path = folder / "ImageSets" / "Segmentation" / ("train.txt" if is_train else "val.txt")
     with rephrase_os_errors("voc_dir", path, "a folder with VOC's files"):
@@ -84,7 +84,7 @@ def check_pixels(colormap: Any, axis: int, what: str = "colormap") -> None:
     shape = tuple(getattr(colormap, "shape", ()))
     if len(shape) != 3 or shape[axis] != 3:
         axes = "(3, height, width)" if axis == 0 else "(height, width, 3)"
-        got = f"shape {shape}" if shape else shown(colormap)
+        got = f"shape {shape}" if shape else format_value(colormap)
         raise ValueError(fault(what, got, f"a picture {axes}"))
 
 
@@ -92,10 +92,10 @@ def check_pair(feature: Any, label: Any, axis: int) -> None:
     """Check that two pictures have the same height and width, and their colours on this axis."""
     check_pixels(feature, axis, "feature")
     shape = tuple(getattr(label, "shape", ()))
-    height, width = [*feature.shape[:axis], *feature.shape[axis + 1 :]]
-    if len(shape) != 3 or [*shape[:axis], *shape[axis + 1 :]] != [height, width]:
-        got = f"shape {shape}" if shape else shown(label)
-        need = f"a picture of {height} x {width} pixels, as the feature is"
+    sides: list[int] = [*feature.shape[:axis], *feature.shape[axis + 1 :]]
+    if len(shape) != 3 or [*shape[:axis], *shape[axis + 1 :]] != sides:
+        got = f"shape {shape}" if shape else format_value(label)
+        need = f"a picture of {sides[0]} x {sides[1]} pixels, as the feature is"
         raise ValueError(fault("label", got, need))
 
 
@@ -103,14 +103,14 @@ def check_table(colormap2label: Any) -> None:
     """Check that there is a class for each colour."""
     shape = tuple(getattr(colormap2label, "shape", ()))
     if shape != (256**3,):
-        got = f"shape {shape}" if shape else shown(colormap2label)
+        got = f"shape {shape}" if shape else format_value(colormap2label)
         raise ValueError(fault("colormap2label", got, "what voc_colormap2label gives"))
 
 
 def check_crop_size(crop_size: Any) -> tuple[int, int]:
     """Return ``crop_size`` if it is (height, width) in pixels, else raise TypeError or ValueError."""
     if not isinstance(crop_size, (tuple, list)) or len(crop_size) != 2:
-        raise TypeError(fault("crop_size", shown(crop_size), "(height, width), in pixels"))
+        raise TypeError(fault("crop_size", format_value(crop_size), "(height, width), in pixels"))
     height, width = (size("crop_size", side) for side in crop_size)
     return height, width
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault, instance, size
+from d2l_compat._shared.checks import check_instance, fault, size
 from d2l_compat._shared.data.files import rephrase_os_errors
 from d2l_compat._shared.data.text import Vocab, fit_length, tokenize
 
@@ -30,18 +30,18 @@ def get_tokens_and_segments(
     The tokens are ``<cls>``, the first sentence, ``<sep>``, the second, ``<sep>``. Raises TypeError if the sentences are
     no lists of tokens.
     """
-    instance("tokens_a", tokens_a, (list, tuple), "a list of tokens")
+    check_instance("tokens_a", tokens_a, (list, tuple), "a list of tokens")
     first = [CLS, *tokens_a, SEP]
     if tokens_b is None:
         return first, [0] * len(first)
-    instance("tokens_b", tokens_b, (list, tuple), "a list of tokens, or None")
+    check_instance("tokens_b", tokens_b, (list, tuple), "a list of tokens, or None")
     second = [*tokens_b, SEP]
     return first + second, [0] * len(first) + [1] * len(second)
 
 
 def read(data_dir: str | Path) -> list[list[str]]:
     """Return the paragraphs with more than one sentence, in random order: lists of strings in lower case."""
-    instance("data_dir", data_dir, (str, Path), "a folder's name")
+    check_instance("data_dir", data_dir, (str, Path), "a folder's name")
     path = Path(data_dir, "wiki.train.tokens")
     with (
         rephrase_os_errors("data_dir", path, "a folder with that file"),
@@ -60,7 +60,7 @@ def make_examples(paragraphs: Any, max_len: int) -> tuple[Vocab, tuple[NDArray[A
     (pairs,). Weights are float32, all others int64. Longer pairs are left out.
     """
     size("max_len", max_len)
-    instance("paragraphs", paragraphs, (list, tuple), "a list of lists of sentences")
+    check_instance("paragraphs", paragraphs, (list, tuple), "a list of lists of sentences")
     texts = [tokenize(paragraph) for paragraph in paragraphs]
     vocab = Vocab([line for text in texts for line in text], MIN_FREQ, [PAD, MASK, CLS, SEP])
     pairs = [pair for text in texts for pair in _draw_pairs(text, texts, max_len)]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault, instance, integer, shown, size
+from d2l_compat._shared.checks import check_instance, fault, format_value, integer, size
 from d2l_compat._shared.data.files import rephrase_os_errors
 from d2l_compat._shared.data.hub import download_extract
 from d2l_compat._shared.data.text import Vocab, check_vocab, count_corpus
@@ -97,7 +97,9 @@ def get_negatives(all_contexts: Any, vocab: Any, counter: Any, K: int) -> list[l
     """
     contexts = _check_lists("all_contexts", all_contexts, "numbers of words")
     check_vocab(vocab)
-    instance("counter", counter, Mapping, "how often each word occurs, as subsample returns it")
+    check_instance(
+        "counter", counter, Mapping, "how often each word occurs, as subsample returns it"
+    )
     K = integer("K", K, 0)
     weights = [counter.get(word, 0) ** 0.75 for word in vocab.to_tokens([*range(len(vocab))])]
     generator = RandomGenerator(weights)
@@ -138,14 +140,14 @@ def pad_examples(data: Any) -> tuple[Numbers, Numbers, Numbers, Numbers]:
 def _check_examples(data: Any) -> list[Any]:
     need = "examples (center, context, noise words), at least one"
     if not isinstance(data, Iterable) or isinstance(data, (str, bytes)):
-        raise TypeError(fault("data", shown(data), need))
+        raise TypeError(fault("data", format_value(data), need))
     examples = [*data]
     if not examples:
         raise ValueError(fault("data", "none", need))
     for example in examples:
         is_triple = isinstance(example, (tuple, list)) and len(example) == 3
         if not is_triple or not all(isinstance(words, (tuple, list)) for words in example[1:]):
-            raise TypeError(fault("data", f"an example that is {shown(example)}", need))
+            raise TypeError(fault("data", f"an example that is {format_value(example)}", need))
     return examples
 
 
@@ -178,7 +180,7 @@ def draw_examples(
 
 def _check_lists(what: str, lines: Any, content: str) -> Any:
     need = f"a list of lists of {content}"
-    instance(what, lines, (list, tuple), need)
+    check_instance(what, lines, (list, tuple), need)
     for line in lines:
-        instance(what, line, (list, tuple), need)
+        check_instance(what, line, (list, tuple), need)
     return lines

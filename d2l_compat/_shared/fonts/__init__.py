@@ -1,7 +1,7 @@
-"""Fonts for Chinese words in figures, which matplotlib's own lacks.
+"""Fonts for Chinese words in figures, which matplotlib's own font lacks.
 
-Ours has the words of the lessons, so that these look the same on every machine; for a reader's own
-words there is the first of the others that is installed.
+The font in this folder has the words of the lessons, which therefore look the same on every machine. For other
+words, the first installed one of ``OTHERS`` is used.
 """
 
 from functools import cache
@@ -18,7 +18,7 @@ OTHERS = (
     "PingFang TC",
     "Heiti TC",
     "Microsoft JhengHei",
-    "Noto Sans CJK JP",  # what Linux calls the file with all of Noto's CJK fonts
+    "Noto Sans CJK JP",  # on Linux the name of the file with all of Noto's CJK fonts
     "WenQuanYi Zen Hei",
 )
 
@@ -35,7 +35,7 @@ def write_chinese(figure: Any) -> None:
 
 @cache
 def others() -> list[str]:
-    """Of what is installed, one at most."""
+    """Return the first of ``OTHERS`` that is installed, as a list of at most one."""
     from matplotlib.font_manager import fontManager
 
     fontManager.addfont(FONT)

@@ -106,10 +106,10 @@ def signature_of(call: Callable[..., Any], args: Sequence[Any]) -> Signature:
             call = getattr(call, method, call)
         return signature(call)
     declared = getattr(call, "_signatures", None)  # Flax's layers have them there
-    if declared and declared.forms:
-        forms = declared.forms
+    if declared and declared.alternatives:
+        forms = declared.alternatives
     elif get_overloads(call.__init__):
-        forms = signatures.declared(call.__init__)
+        forms = signatures.declared_signatures(call.__init__)
     else:
         forms = [signature(call)]
     return next(form for form in forms if _fits(form, args))
