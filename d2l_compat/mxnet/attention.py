@@ -223,7 +223,9 @@ class MultiHeadAttention(nn.Block):
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
         if valid_lens is not None:
-            valid_lens = valid_lens.repeat(self.num_heads, axis=0)
+            # Not by repeat, which fails on an empty array, and only at a later operation.
+            shape = len(valid_lens) * self.num_heads, *valid_lens.shape[1:]
+            valid_lens = np.stack([valid_lens] * self.num_heads, axis=1).reshape(shape)
         masks: dict[str, Any] = {"causal": True} if causal else {}
         if score_bias is not None:
             masks["score_bias"] = self._bias_per_head(score_bias, len(queries))

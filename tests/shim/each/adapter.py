@@ -107,6 +107,7 @@ class Adapter(ABC):
     train_with_trainer: Callable[..., Any] = translator.train_with_trainer
     train_with_functions: Callable[..., Any] | None = translator.train_with_functions
     seed: Callable[[int], object] = staticmethod(random.seed)  # seeds the framework's generator
+    wait: Callable[[], object] = staticmethod(lambda: None)  # for operations in the background
     # For layers that a reader writes: their base class, the method to define, and two layers to build on.
     Block: Any
     CALL = "forward"

@@ -15,11 +15,13 @@ from tests.shim.each.adapter import Adapter
 
 
 @pytest.fixture(autouse=True)
-def seeded(adapter: Adapter) -> None:
-    """Seed all generators, so that a test does not depend on those before it."""
+def seeded(adapter: Adapter) -> Iterator[None]:
+    """Seed all generators, and let no error of this test be raised in the next one."""
     random.seed(0)
     np.random.seed(0)
     adapter.seed(0)
+    yield
+    adapter.wait()
 
 
 @pytest.fixture(scope="module")

@@ -88,6 +88,12 @@ def test_attention_without_keys_is_zero(adapter: Adapter, valid_lens: np.ndarray
     assert layer.attention_weights.shape == (2, 3, 0)
 
 
+def test_heads_take_lengths_of_no_queries(adapter: Adapter) -> None:
+    layer = adapter.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
+    keys = np.ones((2, 3, 8), "float32")
+    assert layer(keys[:, :0], keys, keys, np.zeros((2, 0), "int32")).shape == (2, 0, 8)
+
+
 @given(seed=SEEDS)
 def test_query_order_is_kept_and_key_order_ignored(adapter: Adapter, seed: int) -> None:
     queries, keys, values, _ = make_case(seed=seed).arrays

@@ -216,14 +216,30 @@ def test_wiki_batches_are_sentence_pairs(adapter: Adapter, texts: None) -> None:
     whole = tokens.copy()
     np.put_along_axis(whole, positions, labels, 1)
     for row, segment, count in zip(whole, segments, lens, strict=True):
-        tokens = words(vocab, row[: int(count)]).split()
-        assert (tokens[0], tokens[-1], tokens.count("<sep>")) == ("<cls>", "<sep>", 2)
-        first = tokens.index("<sep>") + 1
-        assert segment.tolist() == [0] * first + [1] * (len(tokens) - first) + [0] * (
-            9 - len(tokens)
-        )
-        assert {*vocab.to_tokens([*row[len(tokens) :]])} <= {"<pad>"}
+        pair = words(vocab, row[: int(count)]).split()
+        assert (pair[0], pair[-1], pair.count("<sep>")) == ("<cls>", "<sep>", 2)
+        first = pair.index("<sep>") + 1
+        segments_of_pair = [0] * first + [1] * (len(pair) - first) + [0] * (9 - len(pair))
+        assert segment.tolist() == segments_of_pair
+        assert {*vocab.to_tokens([*row[len(pair) :]])} <= {"<pad>"}
     assert vocab["<mask>"] in np.take_along_axis(tokens, positions, 1)
+    again = np.concatenate([batch[0] for batch in rows(adapter, batches)])
+    assert (again != tokens).any()  # shuffled
+    np.testing.assert_array_equal(*(np.sort(x, axis=0) for x in (again, tokens)))
+
+
+def test_wiki_masks_are_sorted_shares_of_tokens(adapter: Adapter, language: Any) -> None:
+    sentences = [" ".join(f"w{i + n}" for n in range(20)) for i in range(8)]
+    dataset = adapter.d2l._WikiTextDataset([sentences], 64)
+    lens, positions, weights = (
+        adapter.to_numpy(x)
+        for x in (dataset.valid_lens, dataset.all_pred_positions, dataset.all_mlm_weights)
+    )
+    assert positions.shape == (7, 10)  # 15 % of 64
+    for length, row, weight in zip(lens, positions, weights, strict=True):
+        count = round(0.15 * int(length))
+        assert weight.tolist() == [1] * count + [0] * (10 - count)
+        assert (np.diff(row[:count]) > 0).all()
 
 
 def test_wiki_dataset_has_d2ls_attributes(adapter: Adapter, texts: None) -> None:

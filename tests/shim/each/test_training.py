@@ -77,6 +77,17 @@ def test_training_rows_are_shuffled_and_others_not(adapter: Adapter, corpus: lis
     np.testing.assert_array_equal(rows(val), source[20:])
 
 
+def test_training_rows_come_from_the_whole_data(adapter: Adapter) -> None:
+    class Numbers(adapter.d2l.DataModule):  # type: ignore[misc, name-defined]
+        batch_size = 10
+
+        def get_dataloader(self, train: bool) -> Any:
+            return self.get_tensorloader([adapter.tensor(np.arange(1000))] * 2, train)
+
+    (first, _), *_ = Numbers().train_dataloader()
+    assert np.ptp(adapter.to_numpy(first)) > 200  # a small shuffle buffer would draw neighbours
+
+
 def test_load_data_nmt_returns_lengths_and_vocabularies(
     adapter: Adapter, corpus: list[Any]
 ) -> None:

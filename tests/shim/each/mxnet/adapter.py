@@ -94,6 +94,7 @@ class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, Descent()
     Block, Embedding = nn.Block, nn.Embedding
     seed = staticmethod(mxnet.random.seed)
+    wait = staticmethod(mxnet.nd.waitall)
     RAND = 2, 3
     ADDNORM_ARGS = (0.0,)
     FEATURES = ()  # Gluon's layers take their sizes from their input

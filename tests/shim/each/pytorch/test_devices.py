@@ -63,8 +63,8 @@ def test_cpu_returns_cpu() -> None:
 
 
 @pytest.mark.skipif(
-    Version(torch.__version__) < Version("2.5"),
-    reason="PyTorch 2.4 draws weights on a fake GPU with the real one's kernel",
+    Version(torch.__version__) < Version("2.6"),
+    reason="PyTorch 2.5 draws weights on a fake GPU with the real one's kernel",
 )
 @pytest.mark.parametrize("valid_lens", [None, [3, 2], [[1, 2, 3, 4], [4, 3, 2, 1]]])
 def test_layers_stay_on_gpu(
