@@ -533,7 +533,7 @@ for (int size : new int[] {6, 12, 26}) {
     tests.put(size, drawDictionaries(manager, 500, size));
 }
 
-double accuracy(Block model, Examples test) {
+double testAccuracy(Block model, Examples test) {
     // All that a model computes from these is freed with this manager.
     try (var scratch = manager.newSubManager()) {
         scratch.tempAttachAll(test.inputs(), test.answers());
@@ -546,7 +546,7 @@ double accuracy(Block model, Examples test) {
 Map<Integer, double[]> accuracyBySize(List<? extends Block> models) {
     var accuracies = new TreeMap<Integer, double[]>();
     tests.forEach((size, test) -> {
-        var runs = models.stream().mapToDouble(model -> accuracy(model, test));
+        var runs = models.stream().mapToDouble(model -> testAccuracy(model, test));
         accuracies.put(size, runs.sorted().toArray());
     });
     return accuracies;

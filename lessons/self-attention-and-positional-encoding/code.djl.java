@@ -801,7 +801,7 @@ int[] testLengths = {8, 16, 32, 64};
 var tests = IntStream.of(testLengths).mapToObj(n -> drawSequences(manager, 500, n)).toList();
 
 /** Return the share of the sequences that the reader gets right. */
-double accuracy(Reader reader, Examples test) {
+double testAccuracy(Reader reader, Examples test) {
     try (var scratch = manager.newSubManager()) {
         scratch.tempAttachAll(test.tokens(), test.labels());
         return accuracy(evaluate(reader, test.tokens()), test.labels());
@@ -826,7 +826,7 @@ readers.forEach((name, makeReader) -> {
     var runs = new double[5][];
     for (int seed = 0; seed < 5; seed++) {
         var reader = train(makeReader, seed);
-        runs[seed] = tests.stream().mapToDouble(test -> accuracy(reader, test)).toArray();
+        runs[seed] = tests.stream().mapToDouble(test -> testAccuracy(reader, test)).toArray();
     }
     results.put(name, runs);
 });
