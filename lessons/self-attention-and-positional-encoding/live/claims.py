@@ -67,9 +67,9 @@ def test_reader_can_type_ask_mask_and_change_numbers(open_page: Open):
     rows, _ = read_figure(live)
     assert rows[3:] == [["−∞", "0.00"]] * 2
     live.get_by_label("it: thing").fill("0")
-    rows, sentence = read_figure(live)
+    rows, answer = read_figure(live)
     assert [weight for _, weight in rows] == ["0.33"] * 3 + ["0.00"] * 2
-    assert "is now (1.00, 0.00)" in sentence
+    assert "is now (1.00, 0.00)" in answer
     sentence.fill("a b c d e f g h i j")
     assert live.locator("tbody tr").count() == 8
     sentence.fill(" ")

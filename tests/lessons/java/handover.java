@@ -24,12 +24,12 @@ class Handover {
     /** From here on the figures that are shown are kept. */
     @SuppressWarnings("unchecked")
     static void watchFigures() throws ReflectiveOperationException {
-        var field = Figure.class.getDeclaredField("screen");
+        var field = Figure.class.getDeclaredField("display");
         field.setAccessible(true);
-        var screen = (Consumer<Object>) field.get(null);
+        var display = (Consumer<Object>) field.get(null);
         field.set(null, (Consumer<Object>) figure -> {
             figures.add(figure);
-            screen.accept(figure);
+            display.accept(figure);
         });
     }
 

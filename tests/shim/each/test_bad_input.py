@@ -146,7 +146,7 @@ def _small_data(adapter: Adapter, tmp_path_factory: pytest.TempPathFactory) -> I
         fake_data.airfoil(patch, adapter.d2l, folder, table)
         shapes = {"images": (6, 28, 28), "labels": (6,)}
         patch.setattr(
-            images, "_read", lambda name, _: np.zeros(shapes[name.split("-")[1]], "uint8")
+            images, "_read_idx", lambda name, _: np.zeros(shapes[name.split("-")[1]], "uint8")
         )
         yield
     plt.close("all")
