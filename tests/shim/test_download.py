@@ -733,7 +733,9 @@ def test_unsupported_zip_is_refused(inner: Path, offset: int, value: int):
 
 @pytest.mark.parametrize("name", ["pack.gz", "pack.rar"])
 @pytest.mark.parametrize(
-    "content", [b"", b"text", gzip.compress(b""), gzip.compress(b"text" * 1000)]
+    "content",
+    [b"", b"text", gzip.compress(b""), gzip.compress(b"text" * 1000)],
+    ids=["empty", "text", "empty gzip", "gzip"],
 )
 def test_other_files_are_refused(inner: Path, name: str, content: bytes):
     (inner / name).write_bytes(content)

@@ -235,9 +235,9 @@ def test_random_calls_work_or_raise_clear_errors(
 def call_outcome(
     adapter: Adapter, name: str, get: Callable[[Any], Callable[..., Any]], args: list[Any]
 ) -> str:
-    call, args = get(adapter), [resolve(adapter, x) for x in args]
+    call = get(adapter)
     try:
-        result = call(*args)
+        result = call(*(resolve(adapter, x) for x in args))
     except (ValueError, TypeError, *OTHER_ERRORS.get(name, ())) as error:
         return f"refused {error_origin(error)}"
     finally:

@@ -70,7 +70,7 @@ def test_cpu_returns_cpu() -> None:
 def test_layers_stay_on_gpu(
     monkeypatch: pytest.MonkeyPatch, valid_lens: list[object] | None
 ) -> None:
-    monkeypatch.setattr(type(arrays), "range", lambda *_: None)  # it reads values
+    monkeypatch.setattr(type(arrays), "value_range", lambda *_: None)  # it reads values
     with FakeTensorMode():
         with CUDA_0:
             heads = d2l.MultiHeadAttention(100, 100, 100, 100, 5, 0.5).eval()
