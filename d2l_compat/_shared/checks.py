@@ -289,7 +289,8 @@ class Arrays(ABC):
         """
         if valid_lens is None:
             return None
-        (batch, num_queries, _), num_keys = self.shape(queries), self.shape(keys)[1]
+        batch, num_queries = self.shape(queries)[:2]
+        num_keys = self.shape(keys)[1]
         return self._check_lens(valid_lens, batch, num_queries, num_keys, in_range)
 
     def check_causal(self, causal: Any, queries: Any, keys: Any) -> None:
@@ -311,7 +312,8 @@ class Arrays(ABC):
         if score_bias is None:
             return
         self.check_instance("score_bias", score_bias)
-        (batch, num_queries, _), num_keys = self.shape(queries), self.shape(keys)[1]
+        batch, num_queries = self.shape(queries)[:2]
+        num_keys = self.shape(keys)[1]
         scores = num_queries, num_keys
         allowed: dict[str, tuple[Any, ...]] = {"queries, keys": scores}
         if heads is None:
