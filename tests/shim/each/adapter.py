@@ -269,6 +269,11 @@ class Adapter(ABC):
     def unused_layer(self) -> Any:
         """Make a layer that is never called."""
 
+    def is_shuffled(self, loader: Iterable[Any]) -> bool:
+        """Return whether the labels of the first batch, its second array, differ between epochs."""
+        firsts = [np.asarray(self.to_numpy(next(iter(loader))[1])) for _ in range(20)]
+        return len({labels.tobytes() for labels in firsts}) > 1
+
     def labels(self, Y: NDArray[Any]) -> Any:
         return self.tensor(Y)
 
