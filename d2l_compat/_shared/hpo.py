@@ -97,7 +97,7 @@ class HPOTuner(HyperParameters):
     def __init__(self, scheduler: HPOScheduler, objective: Callable[..., Any]) -> None:
         """Set the scheduler, and a function ``objective(**config)`` that returns an error, a number or a tensor.
 
-        Raises TypeError if ``scheduler`` has no ``suggest``, or ``objective`` cannot be called.
+        Raises TypeError if ``scheduler`` has no ``suggest``, or ``objective`` is not callable.
         """
         if not hasattr(scheduler, "suggest"):
             raise TypeError(fault("scheduler", type(scheduler).__name__, "an HPOScheduler"))

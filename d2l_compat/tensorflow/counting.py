@@ -39,7 +39,7 @@ def longest_chain(layer: Callable[..., Any], *inputs: Array) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
     Each product of a chain needs the result of the one before. The chain is read from the graph that TensorFlow
-    traces. Raises TypeError if the layer cannot be called or an input is not a tensor, and ValueError for a loop or a
+    traces. Raises TypeError if the layer is not callable or an input is not a tensor, and ValueError for a loop or a
     function within the graph.
     """
 

@@ -159,10 +159,10 @@ TABLES = """\
 | Linear networks (Chinese) | 0 of 1 |  |  |
 | all | 1 of 2 | 0 of 1 | 0 of 1 |
 
-Of 4 pairs of page and framework that were run, 1 came from the first cell to the last; of the 3 that need neither a GPU \
-nor something they fetch themselves, 33.3 %. The others, with what each stumbles over:
+Of 4 pairs of page and framework that were run, 1 ran from the first cell to the last; of the 3 that need neither a GPU \
+nor a download of their own, 33.3 % did. The others, with the first error of each:
 
-| page | in | because of | the first error |
+| page | framework | cause | first error |
 |:--|:--|:--|:--|
 | sgd (English) | JAX, TensorFlow | today's framework or library | `TypeError: a \\| b` |
 | a (Chinese) | PyTorch | it needs a GPU |  |

@@ -131,7 +131,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         trainer_fn updater train_2d.trainer""",
         "a model with an encoder and a decoder": "predict_seq2seq.net",
         VOCABULARY: "src_vocab tgt_vocab",
-        "a table of pandas with user_id, item_id, rating, timestamp": """
+        "a pandas table with user_id, item_id, rating, timestamp": """
         load_data_ml100k.data split_data_ml100k.data""",
         "a list of arrays, at least one": "split_batch_multi_inputs.X",
     }),
@@ -169,7 +169,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "premises, hypotheses and labels, as many of each, at least one": "SNLIDataset.dataset",
     }),
     (NOT_LISTS, type_name, {
-        "a list of numbers of tokens": "corpus",
+        "a list of token indices": "corpus",
         "a list of lists of words": "get_centers_and_contexts.corpus subsample.sentences",
         "a list of lists of numbers of words": "all_contexts",
         "a list of tokens": "line tokens_a",
