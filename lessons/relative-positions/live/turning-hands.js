@@ -105,7 +105,7 @@
     };
     const changed = () => {
       draw();
-      announce(words.said(scored.value, together.value));
+      announce(words.summary(scored.value, together.value));
     };
 
     const choose = () => {

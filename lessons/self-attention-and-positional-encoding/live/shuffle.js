@@ -73,7 +73,7 @@
     };
     const changed = () => {
       draw();
-      announce(words.said(sentence(), weightsDifference.value, outputsDifference.value));
+      announce(words.summary(sentence(), weightsDifference.value, outputsDifference.value));
     };
 
     /** Every place shows another token at once; what is seen to move is the way it came. */

@@ -138,7 +138,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     (NOT_EITHER, type_name, {
         "a layer": """rnn encoder decoder train_ch6.net train_batch_ch13.net train_ch13.net
         evaluate_accuracy_gpus.net""",
-        "a recurrent layer of ...": "rnn_layer",
+        "a ... recurrent layer": "rnn_layer",
         "a Keras model": "TrainCallback.net",
         "a model, which is a layer": "train_seq2seq.net",
         "a...r": "trainer",  # an optimizer, a Gluon trainer
