@@ -4,10 +4,10 @@
 cell, and the tests check its variables, output and figures. Besides tests a file of claims has constants for
 tests/lessons/test_notebooks.py:
 
-``DETERMINED``
+``DETERMINISTIC``
     the cells whose output is the same in every framework, to the last digit
-``IN_ANOTHER_FORM``
-    the cells whose output has another form in some frameworks
+``VARYING_FORM``
+    the cells whose output has a different form in some frameworks
 
 A lesson that trains models also has ``BUDGETS``: each framework's steps, examples per step, and learning rate.
 """
@@ -48,9 +48,8 @@ EXECUTED = pytest.StashKey[Mapping[str, "ExecutedCell"]]()
 WRITTEN = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?=f?\b)")
 
 
-def claims_of(lesson: Path) -> ModuleType:
-    name = f"lessons.{lesson.name}.claims"
-    return import_module(name)
+def import_claims(lesson: Path) -> ModuleType:
+    return import_module(f"lessons.{lesson.name}.claims")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -113,7 +112,7 @@ class ExecutedCell:
     @property
     def rows(self) -> list[list[float]]:
         """The numbers in each printed line that has any."""
-        return rows_of(self.printed)
+        return parse_rows(self.printed)
 
     @property
     def numbers(self) -> set[float]:
@@ -313,7 +312,7 @@ def numbers(text: str) -> list[float]:
     return [float(number) for number in NUMBER.findall(text)]
 
 
-def rows_of(text: str) -> list[list[float]]:
+def parse_rows(text: str) -> list[list[float]]:
     """Return the numbers in each line that has any."""
     return [*filter(None, map(numbers, text.splitlines()))]
 

@@ -26,7 +26,7 @@ from tests.lessons.prose import (
     code,
     commands,
     links,
-    numbers_of,
+    parse_numbers,
     pattern,
     pieces,
     read_pieces,
@@ -150,11 +150,11 @@ def exercises(text: Path) -> list[list[str]]:
 @each_lesson
 def test_exercise_is_named_by_its_number(lesson: Path):
     for words, cell in load_exceptions(lesson).exercises.items():
-        (number,) = numbers_of(words)
-        assert solution_of(find_original(lesson), cell) == number, words
+        (number,) = parse_numbers(words)
+        assert find_solution_number(find_original(lesson), cell) == number, words
 
 
-def solution_of(text: Path, cell: str) -> int | None:
+def find_solution_number(text: Path, cell: str) -> int | None:
     """Return the number of the solution that contains a cell."""
     number = None
     for passage in read_passages(text):

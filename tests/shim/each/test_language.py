@@ -255,7 +255,7 @@ def test_wiki_dataset_has_d2ls_attributes(adapter: Adapter, texts: None) -> None
         )
 
 
-def positions_of(adapter: Adapter, encoder: Any) -> Any:
+def get_position_table(adapter: Adapter, encoder: Any) -> Any:
     positions = encoder.part("pos_embedding")
     return adapter.to_numpy(positions.data() if callable(positions.data) else positions)
 
@@ -287,7 +287,7 @@ def test_bert_encoder_matches_reference(adapter: Adapter, language: Any, form: s
         kwargs |= dict.fromkeys(names, 8)
     layer = adapter.build("BERTEncoder", *args, **kwargs)
     layer.randomize(TOKENS, SEGMENTS, LENS)
-    table = positions_of(adapter, layer)
+    table = get_position_table(adapter, layer)
     assert table.shape == (1, 6, 8)
     for lens in (LENS, None):
         assert_close(layer(TOKENS, SEGMENTS, lens), encoded(adapter, layer, table, lens), 1e-3)
@@ -317,7 +317,7 @@ def bert(adapter: Adapter, language: Any) -> Any:
 
 
 def test_bert_model_matches_reference(adapter: Adapter, language: Any, bert: Any) -> None:
-    table = positions_of(adapter, adapter.layer(bert.part("encoder")))
+    table = get_position_table(adapter, adapter.layer(bert.part("encoder")))
     want = encoded(adapter, bert, table, LENS, "encoder.")
     got, tokens_hat, next_hat = bert(*BATCH)
     assert_close(got, want, 1e-3)

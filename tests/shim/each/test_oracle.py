@@ -26,7 +26,7 @@ from d2l_compat._shared.data import translation
 from tests.shim.each import fake_data
 from tests.shim.each import oracle as shared
 from tests.shim.each.adapter import Adapter
-from tests.shim.each.calls import device_of
+from tests.shim.each.calls import get_device
 from tests.shim.each.cases import LENGTHS, make_case
 from tests.shim.each.oracle import ModuleWith
 from tests.shim.each.test_models import make_data
@@ -668,7 +668,7 @@ def compare_boxes(both: Both, name: str) -> None:
         None, :2
     ]
     probs = np.abs(Z[:1, :3, :5]) / np.abs(Z[:1, :3, :5]).sum(axis=1, keepdims=True)
-    device = device_of(both.adapter)
+    device = get_device(both.adapter)
     calls: dict[str, tuple[Any, ...]] = {
         "box_corner_to_center": (some,),
         "box_center_to_corner": (some,),
