@@ -33,7 +33,7 @@ def _strides(name: str, value: Any) -> int | tuple[int, ...]:
     return strides if isinstance(strides, int) else tuple(strides)
 
 
-def _unchecked(name: str, value: Any) -> Any:
+def _accept_any(name: str, value: Any) -> Any:
     return value
 
 
@@ -49,7 +49,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "key_size": _size,
     "max_len": _size,
     "mlm_in_features": _size,
-    "norm_shape": _unchecked,
+    "norm_shape": _accept_any,
     "nsp_in_features": _size,
     "num_blks": _size,
     "num_channels": _size,

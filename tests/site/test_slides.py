@@ -12,8 +12,10 @@ from tools.site.slides import deck_path
 from tools.weave.lessons import Notebook
 
 DECKS = [*map(deck_path, FIRST_NOTEBOOKS)]
-LONGEST = [each for each in FIRST_NOTEBOOKS if each.lesson.name == LESSON.removesuffix(".html")]
-LONGEST_DECK = deck_path(LONGEST[0])
+LONGEST_NOTEBOOKS = [
+    each for each in FIRST_NOTEBOOKS if each.lesson.name == LESSON.removesuffix(".html")
+]
+LONGEST_DECK = deck_path(LONGEST_NOTEBOOKS[0])
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 MEASURE = """() => Reveal.getSlides().map((slide, number) => {
@@ -31,7 +33,7 @@ MEASURE = """() => Reveal.getSlides().map((slide, number) => {
 })"""
 
 
-@pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=LONGEST), ids=str)
+@pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=LONGEST_NOTEBOOKS), ids=str)
 def test_every_slide_fits_and_has_notes(open_page: Open, notebook: Notebook):
     page = open_page(deck_path(notebook))
     assert page.locator("html").get_attribute("lang") == notebook.language

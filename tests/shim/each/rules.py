@@ -43,15 +43,15 @@ def show_dtype(x: Any) -> str:
     return f"{type_name(x)} of dtype {np.asarray(x).dtype}"
 
 
-def _with_shape(array: np.ndarray) -> tuple[Any, type[Exception], str]:
+def _bad_shape(array: np.ndarray) -> tuple[Any, type[Exception], str]:
     return tensor(array, str(array.dtype)), ValueError, f"shape {array.shape}"
 
 
-def _with_dtype(array: np.ndarray, dtype: str) -> tuple[Any, type[Exception], str]:
+def _bad_dtype(array: np.ndarray, dtype: str) -> tuple[Any, type[Exception], str]:
     return tensor(array, dtype), TypeError, f"dtype {dtype}"
 
 
-def _with_first(array: np.ndarray, number: int) -> tuple[Any, type[Exception], str]:
+def _bad_first_number(array: np.ndarray, number: int) -> tuple[Any, type[Exception], str]:
     changed = array.copy()
     changed.flat[0] = number
     return tensor(changed, str(array.dtype)), ValueError, f"...{number}"
@@ -59,17 +59,17 @@ def _with_first(array: np.ndarray, number: int) -> tuple[Any, type[Exception], s
 
 DEFECTS: dict[str, Callable[[np.ndarray], tuple[Any, type[Exception], str]]] = {
     "a list": lambda x: ([1.0], TypeError, "list"),
-    "a dimension less": lambda x: _with_shape(x[0]),
-    "a dimension more": lambda x: _with_shape(x[None]),
-    "a row more": lambda x: _with_shape(np.concatenate([x, x[:1]])),
-    "a column more": lambda x: _with_shape(np.concatenate([x, x[..., :1]], -1)),
-    "nothing": lambda x: _with_shape(x[..., :0]),
-    "integers": lambda x: _with_dtype(x, "int32"),
-    "bools": lambda x: _with_dtype(x, "bool"),
-    "no integers": lambda x: _with_dtype(x + 0.5, "float32"),
+    "a dimension less": lambda x: _bad_shape(x[0]),
+    "a dimension more": lambda x: _bad_shape(x[None]),
+    "a row more": lambda x: _bad_shape(np.concatenate([x, x[:1]])),
+    "a column more": lambda x: _bad_shape(np.concatenate([x, x[..., :1]], -1)),
+    "nothing": lambda x: _bad_shape(x[..., :0]),
+    "integers": lambda x: _bad_dtype(x, "int32"),
+    "bools": lambda x: _bad_dtype(x, "bool"),
+    "no integers": lambda x: _bad_dtype(x + 0.5, "float32"),
     "fractions": lambda x: (tensor(x + 0.5, "float32"), ValueError, "dtype float32 with fractions"),
-    "below 0": lambda x: _with_first(x, -1),
-    "too large": lambda x: _with_first(x, 99),
+    "below 0": lambda x: _bad_first_number(x, -1),
+    "too large": lambda x: _bad_first_number(x, 99),
 }
 
 

@@ -234,13 +234,15 @@ def compare_training(both: Both) -> None:
 
 @compares("EncoderDecoder", "Seq2Seq")
 def compare_prediction(both: Both, name: str) -> None:
-    def for_version(d2l: Any) -> Any:
+    def adapt_to_version(d2l: Any) -> Any:
         """Replace the class by a subclass for 1.0.3: ours also returns the state, except in subclasses."""
         subclass = type("Own", (d2l.EncoderDecoder,), {})
         return d2l if both.is_older else ModuleWith(d2l, EncoderDecoder=subclass)
 
     translate = getattr(both.oracle, "translate", shared.translate)
-    ours, theirs = (translate(both.adapter, for_version(d2l), name, TOKENS, LENS) for d2l in both)
+    ours, theirs = (
+        translate(both.adapter, adapt_to_version(d2l), name, TOKENS, LENS) for d2l in both
+    )
     if both.is_older:  # 0.17 predicts by functions
         ours, theirs = ours[0], theirs[0]
     same(ours, theirs)

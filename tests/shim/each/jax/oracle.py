@@ -108,13 +108,13 @@ def _with(module: ModuleType, **names: Any) -> SimpleNamespace:
 
 
 def twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
-    return Layer(theirs, _renamed(ours.variables))
+    return Layer(theirs, _rename_parameters(ours.variables))
 
 
-def _renamed(variables: dict[str, Any]) -> dict[str, Any]:
+def _rename_parameters(variables: dict[str, Any]) -> dict[str, Any]:
     """Rename parameters as upstream does: one name differs."""
     return {
-        name.replace("GRUCell", "ScanGRUCell"): _renamed(x) if isinstance(x, dict) else x
+        name.replace("GRUCell", "ScanGRUCell"): _rename_parameters(x) if isinstance(x, dict) else x
         for name, x in variables.items()
     }
 
