@@ -31,7 +31,7 @@ class RandomSearcher(HPOSearcher):
     def __init__(self, config_space: dict[str, Any], initial_config: Config | None = None) -> None:
         """Set a distribution for each name: one of SciPy's, or any object with a method ``rvs()`` like theirs.
 
-        ``initial_config`` is the first configuration, None to draw that, too. Raises TypeError for other values.
+        ``initial_config`` is the first configuration; if it is None, that is drawn as well. Raises TypeError for other values.
         """
         need = "a dict of distributions, which have rvs()"
         check_instance("config_space", config_space, dict, need)

@@ -1,4 +1,4 @@
-"""Residual blocks, of which ResNets are made."""
+"""Residual blocks, the building blocks of ResNets."""
 
 from typing import Any
 
