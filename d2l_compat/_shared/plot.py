@@ -209,7 +209,7 @@ def draw_cells(
 
 
 def draw_bar(figure: Any, axes: Any, image: Any) -> None:
-    """Draw the colour bar of all heat maps beside them."""
+    """Draw the colour bar of all heat maps next to them."""
     bar = figure.colorbar(image, ax=axes, shrink=0.6)
     bar.solids.set(gid=BAR, rasterized=False)
 

@@ -234,7 +234,7 @@ def sequence_mask(X: np.ndarray, valid_len: np.ndarray, value: float = 0) -> np.
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: Context
 ) -> None:
-    """Initialize ``net`` anew, and train it with Adam and teacher forcing, as in D2L 0.17.
+    """Reinitialize ``net`` and train it with Adam and teacher forcing, as in D2L 0.17.
 
     ``data_iter`` yields (source, source lengths, target, target lengths), as ``load_data_nmt``
     does. The loss per token is plotted every ten epochs, and printed at the end.

@@ -139,9 +139,8 @@ def test_two_heads_can_subtract(cells):
     assert_printed(heads, [pear, lemon], 1)
     assert_printed([more[0], less[0]], [pear - lemon, lemon - pear], 1)
     sharper = softmax(np.array([0, 0, 8.0])) - softmax(np.array([0, 8.0, 0]))
-    assert (
-        pear - lemon < sharper @ PRICES < 30
-    )  # larger scores bring the difference nearer to 30
+    # Larger scores bring the difference nearer to 30.
+    assert pear - lemon < sharper @ PRICES < 30
 
 
 # Split, attend, merge

@@ -36,7 +36,7 @@ DETERMINISTIC = [
     "wavelengths",
     "solution-untouched",
 ]
-# Each framework draws letters and digits of its own.
+# Each framework draws its own letters and digits.
 PAST_THE_END = ["maps-past-the-end", "rotary-past-the-end", "alibi-past-the-end"]
 VARYING_FORM = ["entries", "maps", *PAST_THE_END]
 # The training steps, the texts in each, and the learning rate.
@@ -47,9 +47,8 @@ SCHEMES = "NoPositions", "Sinusoids", "Rotary", "ALiBi", "Table", "Buckets"
 NAMES = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 LENGTHS = 16, 32, 64, 128
 CHANCE_ACCURACY = 0.1  # one of ten digits
-TIE_TOLERANCE = (
-    0.0041  # two of 500 answers, which may be equally likely but for rounding
-)
+# Two of 500 answers, which may be equally likely except for rounding.
+TIE_TOLERANCE = 0.0041
 
 Arrays = dict[str, Any]
 
@@ -341,7 +340,7 @@ def assert_accuracies(
     run: Callable[..., tuple[np.ndarray, np.ndarray]],
     lengths: Sequence[int] = LENGTHS,
 ) -> None:
-    """Check each model's accuracy at each length, and that each has a seed of its own.
+    """Check each model's accuracy at each length, and that each has its own seed.
 
     ``run`` computes scores from a model's parameters and a text.
     """

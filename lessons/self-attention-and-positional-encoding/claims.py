@@ -51,7 +51,7 @@ BELOW_CHANCE = 0.455  # two standard deviations below one half, for five hundred
 
 # The cat sat because it purred.
 WORDS = np.array([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]], float)
-# Each word's weights for all six, with itself as its query, and with a query of its own.
+# Each word's weights for all six, with itself as its query, and with its own query.
 WEIGHTS = softmax(WORDS @ WORDS.T)
 ROLE_WEIGHTS = softmax(WORDS @ [[1, 0], [1, 0]] @ WORDS.T)
 OMEGA = rope_frequencies(32)
@@ -572,9 +572,8 @@ def test_readers_past_the_end_are_as_accurate_as_the_text_says(results):
     median, lowest, highest = np.moveaxis(median_and_range(results, axis=1), -1, 0)
     assert lowest[:, 0].min() >= NEARLY_PERFECT  # on 8 tokens
     for absolute in (fixed, learned):
-        assert median[absolute, 1] == pytest.approx(
-            0.7, abs=0.15
-        )  # six to eight in ten
+        # Six to eight in ten.
+        assert median[absolute, 1] == pytest.approx(0.7, abs=0.15)
         assert (median[rotary, 1:3] > median[absolute, 1:3] + 0.15).all()
     assert lowest[fixed, 3] < BELOW_CHANCE
     assert median[rotary, 3] == pytest.approx(1 / 2, abs=0.1)  # a guess

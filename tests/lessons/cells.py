@@ -1,7 +1,7 @@
 """Execute a lesson's cells for its claims (LESSON/claims.py): a pytest plugin (conftest.py).
 
 ``.venv/bin/python -m pytest lessons/LESSON/claims.py --framework jax`` runs the code file from top to bottom, cell by
-cell, and the tests check its variables, output and figures. Besides tests a file of claims has constants for
+cell, and the tests check its variables, output and figures. Besides tests, a claims file defines constants for
 tests/lessons/test_notebooks.py:
 
 ``DETERMINISTIC``

@@ -1,7 +1,7 @@
 """Test which changes of a notebook the extended nbval (tools/run/regression.py) accepts.
 
 A kernel takes seconds to start. So one run of pytest tests all notebooks, and a notebook has
-several changes, each in a cell of its own.
+several changes, each in its own cell.
 """
 
 import os

@@ -31,7 +31,7 @@ def make_archives(folder: Path, code: str) -> None:
 
 
 def copy_figures(folder: Path, code: str, book: Path) -> None:
-    """Copy the figures that code opens from the book, and draw those that the book lacks."""
+    """Copy the figures that code opens from the book, and draw those that are missing in the book."""
     folder.mkdir()
     rng = np.random.default_rng(4)
     for name in sorted(set(FIGURES.findall(code))):

@@ -92,9 +92,8 @@ def test_heat_map_has_the_notebooks_colours(page: Page):
     _, _, picture = canvas.evaluate("canvas => canvas.toDataURL()").partition(",")
     image = Image.open(io.BytesIO(base64.b64decode(picture))).convert("RGB")
     shown = np.asarray(image.resize((32, 60), Image.Resampling.NEAREST), dtype=int)
-    assert (
-        np.abs(shown - expected).max() <= 6
-    )  # of 255; the notebook's map has 256 colours
+    # Levels are from 0 to 255, and the notebook's map has 256 colours.
+    assert np.abs(shown - expected).max() <= 6
 
 
 @pytest.mark.parametrize(("d", "base"), [(7, 100), (32, 10000), (64, 100000)])

@@ -1,4 +1,4 @@
-"""JAX's package beside upstream's ``d2l.jax``; its names are explained in tests/shim/each/oracle.py.
+"""JAX's package alongside upstream's ``d2l.jax``; its names are explained in tests/shim/each/oracle.py.
 
 Upstream's code is from 2023. What JAX, Flax and Python have removed since is added here.
 """

@@ -131,9 +131,8 @@ MASKS = pytest.mark.parametrize("with_bias", [False, True], ids=["causal", "caus
 
 def draw_bias(*shape: int) -> jax.Array:
     bias = jax.random.normal(jax.random.key(2), shape)
-    return (
-        bias.at[..., 1, 0].set(-jnp.inf).at[..., -1, :].set(-jnp.inf)
-    )  # the last query sees nothing
+    # The last query sees nothing.
+    return bias.at[..., 1, 0].set(-jnp.inf).at[..., -1, :].set(-jnp.inf)
 
 
 @SHORT_FIRST

@@ -1,4 +1,4 @@
-"""PaddlePaddle's package beside upstream's ``d2l.paddle`` of 0.17.6; its names are explained in tests/shim/each/oracle.py.
+"""PaddlePaddle's package alongside upstream's ``d2l.paddle`` of 0.17.6; its names are explained in tests/shim/each/oracle.py.
 
 Upstream was written for Paddle 2. What has changed since is replaced here.
 """

@@ -409,7 +409,7 @@ def test_layer_can_be_copied_after_call_in_graph() -> None:
 @pytest.mark.parametrize(
     "spec",
     [None, tf.TensorSpec((None,), tf.int64), tf.TensorSpec((2,), tf.int64)],
-    ids=["shapes known", "unknown", "unknown but for the lengths"],
+    ids=["shapes known", "unknown", "all but the lengths unknown"],
 )
 def test_graph_matches_eager_call(spec: tf.TensorSpec | None, jit_compile: bool) -> None:
     layer = d2l.MultiHeadAttention(8, 2, 0.5)
