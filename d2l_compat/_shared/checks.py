@@ -403,7 +403,7 @@ class Arrays(ABC):
         self.check_projection("X", X, projection, size)
 
     def check_labels(self, Y_hat: Any, Y: Any) -> None:
-        """Check logits (..., classes), and a label for each row of them."""
+        """Check logits (..., classes), and a label for each row."""
         self.check_instance("Y_hat", Y_hat)
         self.check_instance("Y", Y, "an integer tensor")
         logits_shape, shape = tuple(self.shape(Y_hat)), tuple(self.shape(Y))
@@ -435,7 +435,7 @@ class Arrays(ABC):
     def check_residual(
         self, X: Any, Y: Any, sizes: Sequence[int] = (), norm: Any | None = None
     ) -> None:
-        """Check two arrays of the same shape, whose last dimensions ``norm`` normalizes and are of ``sizes``."""
+        """Check two arrays of the same shape, whose last dimensions have the ``sizes`` that ``norm`` requires."""
         self.check_instance("X", X)
         self.check_instance("Y", Y)
         shape, other = tuple(self.shape(X)), tuple(self.shape(Y))

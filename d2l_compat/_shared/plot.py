@@ -187,7 +187,7 @@ def show_heatmaps(
 
 
 def color_scale(what: str, grid: NDArray[Any]) -> tuple[float, float]:
-    """Return the ends of one colour scale for all matrices, symmetric if there are both signs."""
+    """Return the limits of one colour scale for all matrices, symmetric if both signs occur."""
     finite = grid[np.isfinite(grid)]
     if not finite.size:
         got = f"shape {grid.shape} without a finite number"

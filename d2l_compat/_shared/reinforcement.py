@@ -164,7 +164,7 @@ def show_value_function_progress(env_desc: Any, V: Any, pi: Any) -> None:
 
 
 def show_Q_function_progress(env_desc: Any, V_all: Any, pi_all: Any) -> None:
-    """Show the same for about ten steps out of many: at equal distances, and the last one."""
+    """Show values and policies of about ten steps out of many: at equal distances, and the last one."""
     letters = _to_letters(env_desc)
     values, actions = _to_maps(letters, ("V_all", V_all), ("pi_all", pi_all))
     last = len(values) - 1

@@ -32,7 +32,7 @@ class Model(HyperParameters):
     trainer: "Trainer"
 
     def loss(self, y_hat: Any, y: Any) -> Any:
-        """Return the loss of predictions ``y_hat``; to be defined."""
+        """Return the loss of predictions ``y_hat``; subclasses define it."""
         raise undefined_method_error(self, "loss")
 
     def plot(self, key: str, value: Any, train: bool) -> None:
@@ -111,7 +111,7 @@ class DataModule(HyperParameters):
         self.save_hyperparameters()
 
     def get_dataloader(self, train: bool) -> Any:
-        """Return batches of the training data, or of the validation data; to be defined."""
+        """Return batches of the training data, or of the validation data; subclasses define it."""
         raise undefined_method_error(self, "get_dataloader")
 
     def get_tensorloader(self, tensors: Any, train: bool, indices: slice = slice(0, None)) -> Any:

@@ -19,7 +19,7 @@ DATA_DEPENDENT = ("cond", "while")  # their operations are known only at run tim
 def longest_chain(layer: Callable[..., Any], *inputs: Array) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    On a chain, each product needs the result of the one before. They are counted in the program
+    On a chain, each product needs the result of the previous one. They are counted in the program
     that JAX traces, with all steps of a scan. Raises TypeError if the layer is not a function or an
     input not an array, and ValueError for a ``while`` or a ``cond``.
     """
@@ -92,7 +92,7 @@ def _inner_program(operation: JaxprEqn) -> Jaxpr | None:
 
 
 def _multiply_adds(product: JaxprEqn) -> int:
-    """Return the size of the result times the number of terms that each of its numbers sums."""
+    """Return the size of the result times the number of terms that are summed for each of its elements."""
     left, right = map(_get_shape, product.invars)
     dimensions = product.params["dimension_numbers"]
     if product.primitive.name == "dot_general":

@@ -40,7 +40,7 @@ class Module(nn.Module, shared.Model):
         board: ProgressBoard = field(default_factory=ProgressBoard, init=False)
 
     def loss(self, *args: Any) -> Any:
-        """Return the loss of ``state.apply_fn({"params": params}, *X)``; to be defined.
+        """Return the loss of ``state.apply_fn({"params": params}, *X)``; subclasses define it.
 
         It is called as ``loss(params, X, y, state)``, with the inputs ``X``, a tuple.
         """

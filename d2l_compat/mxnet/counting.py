@@ -23,7 +23,7 @@ PRODUCTS = ("FullyConnected", "Convolution", "batch_dot", "_npi_matmul", "_np_do
 def longest_chain(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Each product of a chain needs the result of the one before. The chain is read from autograd's graph of the
+    Each product of a chain needs the result of the previous one. The chain is read from autograd's graph of the
     call, so only operations that depend on inputs or weights count, and none inside a hybridized layer. Raises
     TypeError if the layer is not callable or an input is not an array.
     """

@@ -162,7 +162,7 @@ class RNNModelScratch:
         self.init_state, self.forward_fn = init_state, forward_fn
 
     def __call__(self, X: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
-        """Return logits (steps * batch, vocab_size) for the next token at each position (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
         return self.forward_fn(_one_hot(X, self.vocab_size), state, self.params)
 
     def begin_state(self, batch_size: int, ctx: Context) -> Any:
@@ -185,7 +185,7 @@ class RNNModel(nn.Block):
         self.dense = nn.Dense(vocab_size)
 
     def forward(self, inputs: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
-        """Return logits (steps * batch, vocab_size) for the next token at each position (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
         Y, state = self.rnn(_one_hot(inputs, self.vocab_size), state)
         return self.dense(Y.reshape(-1, Y.shape[-1])), state
 

@@ -19,7 +19,7 @@ PRODUCTS = ("pd_op.matmul", "pd_op.bmm", "pd_op.addmm", "pd_op.conv2d")
 def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Each on the chain needs the result of the one before. They are read from the program into which Paddle traces the
+    Each on the chain needs the result of the previous one. They are read from the program into which Paddle traces the
     call; in it a tensor from outside can be multiplied by ``paddle.matmul``, but not by ``@``. Raises TypeError if
     the layer is not a function or an input is not a tensor.
     """

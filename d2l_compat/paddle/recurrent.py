@@ -50,7 +50,7 @@ class RNNModelScratch:
         self.init_state, self.forward_fn = init_state, forward_fn
 
     def __call__(self, X: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) for the next token at each position (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
         return self.forward_fn(_one_hot(X, self.vocab_size), state, self.params)
 
     def begin_state(self, batch_size: int) -> Any:
@@ -76,12 +76,12 @@ class RNNModel(nn.Layer):
         self.linear = nn.Linear(self.num_hiddens * self.num_directions, vocab_size)
 
     def forward(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) for the next token at each position (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
         Y, state = self.rnn(_one_hot(inputs, self.vocab_size), state)
         return self.linear(Y.reshape(-1, Y.shape[-1])), state
 
     def begin_state(self, batch_size: int = 1) -> Any:
-        """Return zeros (layers * directions, batch_size, hiddens), for an LSTM two such tensors."""
+        """Return zeros (layers * directions, batch_size, hiddens), or two such tensors for an LSTM."""
         shape = self.num_directions * self.rnn.num_layers, batch_size, self.num_hiddens
         zeros = paddle.zeros(shape)
         return (zeros, zeros.clone()) if isinstance(self.rnn, nn.LSTM) else zeros

@@ -171,7 +171,7 @@ class RNNModelScratch:
         self.trainable_variables = get_params(vocab_size, num_hiddens)
 
     def __call__(self, X: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) for the next token at each position (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
         return self.forward_fn(_one_hot(X, self.vocab_size), state, self.trainable_variables)
 
     def begin_state(self, batch_size: int, *args: Any, **kwargs: Any) -> Any:
@@ -199,7 +199,7 @@ class RNNModel(keras.layers.Layer):
         self.built = has_default_build(self)
 
     def call(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) for the next token at each position (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
         Y, *state = _run_steps_first(self.rnn, _one_hot(inputs, self.vocab_size), state)
         return self.dense(tf.reshape(Y, (-1, Y.shape[-1]))), state
 

@@ -82,7 +82,7 @@ def _find_variables(value: Any) -> Iterator[tf.Variable]:
 
 
 def has_default_build(layer: keras.layers.Layer) -> bool:
-    """Tell whether a layer builds nothing but its sublayers, at their first call.
+    """Return whether a layer builds nothing but its sublayers, at their first call.
 
     Such a layer is marked as built. Otherwise Keras would first call it with symbolic inputs, and
     warn about ``*args``.

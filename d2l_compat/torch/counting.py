@@ -19,9 +19,9 @@ PRODUCTS = ("Mm", "Addmm", "Bmm", "Linear", "Convolution", "ScaledDotProduct")
 def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Each on the chain needs the result of the one before. Fused attention is one product. They are read from autograd's
-    graph of the call, so that only what depends on floating-point inputs or on weights counts. Raises TypeError if
-    the layer is not a function or an input is not a tensor.
+    Each on the chain needs the result of the previous one. Fused attention is one product. They are read from
+    autograd's graph of the call, so that only what depends on floating-point inputs or on weights counts. Raises
+    TypeError if the layer is not a function or an input is not a tensor.
     """
     _check(layer, inputs)
 

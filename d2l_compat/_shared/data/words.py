@@ -95,7 +95,7 @@ def get_negatives(all_contexts: Any, vocab: Any, counter: Any, K: int) -> list[l
     All words but ``<unk>`` are drawn, with their counts to the power of 0.75 as weights. Raises TypeError or ValueError
     if the contexts are not lists, ``counter`` has no counts, ``K`` is below 0, or a context contains all words.
     """
-    contexts = _check_lists("all_contexts", all_contexts, "numbers of words")
+    contexts = _check_lists("all_contexts", all_contexts, "word indices")
     check_vocab(vocab)
     check_instance(
         "counter", counter, Mapping, "how often each word occurs, as subsample returns it"

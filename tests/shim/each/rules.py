@@ -171,7 +171,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     (NOT_LISTS, type_name, {
         "a list of token indices": "corpus",
         "a list of lists of words": "get_centers_and_contexts.corpus subsample.sentences",
-        "a list of lists of numbers of words": "all_contexts",
+        "a list of lists of word indices": "all_contexts",
         "a list of tokens": "line tokens_a",
         "a list of tokens, or None": "tokens_b",
         "a list of sentences": "src_sentences tgt_sentences",
