@@ -64,7 +64,7 @@ def find_live_figures(page: Page) -> list[Locator]:
     return live
 
 
-def go_to_slide_of(figure: Locator) -> None:
+def go_to_slide(figure: Locator) -> None:
     """Move a deck to the slide with this figure."""
     figure.evaluate("each => Reveal.slide(Reveal.getIndices(each.closest('.slides > section')).h)")
     figure.page.evaluate(WAIT_FOR_TRANSITIONS)

@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.lessons.live import WAIT_FOR_TRANSITIONS, find_live_figures, go_to_slide_of
+from tests.lessons.live import WAIT_FOR_TRANSITIONS, find_live_figures, go_to_slide
 from tests.site.browser import Open
 from tests.site.conftest import LESSON, NOTEBOOKS, mark_release
 from tests.site.conftest import PAGES as LESSONS
@@ -105,7 +105,7 @@ def test_axe_accepts_a_page(open_page: Open, path: str):
 def test_axe_accepts_slides_with_live_figures(open_page: Open, path: str):
     page = open_page(path)
     for figure in find_live_figures(page):
-        go_to_slide_of(figure)
+        go_to_slide(figure)
         assert find_violations_by_scheme(page) == {}
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.lessons.live import find_live_figures, go_to_slide_of
+from tests.lessons.live import find_live_figures, go_to_slide
 from tests.site.browser import Open
 from tests.site.conftest import FIRST_NOTEBOOKS, LESSON, NOTEBOOKS, mark_release
 from tools.site.slides import deck_path
@@ -85,7 +85,7 @@ def find_current_slide(page: Page) -> int:
 def test_a_live_figure_keeps_its_keys_until_escape(open_page: Open, path: str):
     page = open_page(path)
     for figure in find_live_figures(page):
-        go_to_slide_of(figure)
+        go_to_slide(figure)
         index = find_current_slide(page)
         for slider in figure.locator("input[type=range]").all():
             for key in ("Home", "ArrowRight"):
@@ -110,7 +110,7 @@ def test_a_live_figure_keeps_its_keys_until_escape(open_page: Open, path: str):
 def test_a_remote_control_changes_the_slide_from_a_live_figure(open_page: Open):
     page = open_page(f"slides/en/jax/{LESSON}")
     figure = find_live_figures(page)[0]
-    go_to_slide_of(figure)
+    go_to_slide(figure)
     index = find_current_slide(page)
     for key, expected in (("PageDown", index + 1), ("PageUp", index)):
         figure.locator("input").first.evaluate("each => each.focus()")
@@ -122,7 +122,7 @@ def test_a_remote_control_changes_the_slide_from_a_live_figure(open_page: Open):
 def test_a_slide_with_a_live_figure_fits_with_any_setting(open_page: Open, path: str):
     page = open_page(path)
     for figure in find_live_figures(page):
-        go_to_slide_of(figure)
+        go_to_slide(figure)
         for text_field in figure.locator("input[type=text]").all():
             text_field.fill("one two three four five six seven eight nine")
         for box in figure.locator("input[type=checkbox]").all():
@@ -140,7 +140,7 @@ def test_a_live_figure_follows_mouse_and_finger(open_page: Open):
         "slides/en/jax/attention.html", viewport={"width": 1500, "height": 1100}, has_touch=True
     )
     (figure,) = find_live_figures(page)
-    go_to_slide_of(figure)
+    go_to_slide(figure)
     index = find_current_slide(page)
     state = "each => each.live.state()"
 
@@ -183,7 +183,7 @@ def test_decks_load_live_figures_from_the_files_of_the_page(open_page: Open, pat
 def test_the_tab_key_stays_out_of_hidden_slides(open_page: Open):
     page = open_page(f"slides/en/jax/{LESSON}")
     (figure,) = find_live_figures(page)
-    go_to_slide_of(figure)
+    go_to_slide(figure)
     page.keyboard.press("ArrowLeft")  # the figure is now on the next slide, already laid out
     for _ in range(8):
         page.keyboard.press("Tab")
@@ -261,7 +261,7 @@ def test_slides_in_the_speakers_window_are_not_stacked(open_page: Open):
 @pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
 def test_slides_are_stacked_in_print(open_page: Open, path: str):
     page = open_page(path, color_scheme="dark", viewport={"width": 794, "height": 1123})
-    go_to_slide_of(find_live_figures(page)[0])
+    go_to_slide(find_live_figures(page)[0])
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     slides = page.evaluate(MEASURE_STACKED)

@@ -58,7 +58,7 @@ def load_imdb(batch_size: int, num_steps: int) -> tuple[Examples, Examples, Voca
 def read_snli(data_dir: str | Path, is_train: bool) -> tuple[list[str], list[str], list[int]]:
     """Read premises, hypotheses, and their labels: 0 entailment, 1 contradiction, 2 neutral.
 
-    They are for training or testing; pairs on whose label people did not agree are left out. Raises
+    They are for training or testing; pairs without an agreed label are left out. Raises
     FileNotFoundError if there is no such file, ValueError if it has other lines.
     """
     folder = _check_folder(data_dir, is_train)

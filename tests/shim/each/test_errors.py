@@ -108,7 +108,7 @@ def encode(adapter: Adapter, inputs: Any = X, offset: Any = 0) -> np.ndarray:
 
 
 def make_called_attention(adapter: Adapter) -> Any:
-    """Return multi-head attention of the short signature, whose sizes a call has set."""
+    """Return multi-head attention, created with the short signature, whose sizes a call has set."""
     layer = adapter.multi_head(8, 2, 0.0, dtype="float32")
     layer(X, X, X)
     return layer
