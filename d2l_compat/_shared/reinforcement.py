@@ -156,7 +156,7 @@ def show_value_function_progress(env_desc: Any, V: Any, pi: Any) -> None:
 
     ``env_desc`` is the map, letters (rows, columns); ``V`` are values and ``pi`` actions, as in :func:`frozen_lake`,
     both (steps, states). Holes and the goal have no arrow. The figure is displayed at once. Raises TypeError or
-    ValueError for shapes that do not fit, or numbers that are no actions.
+    ValueError for shapes that do not fit, or numbers that are not actions.
     """
     letters = _to_letters(env_desc)
     values, actions = _to_maps(letters, ("V", V), ("pi", pi))
@@ -164,7 +164,7 @@ def show_value_function_progress(env_desc: Any, V: Any, pi: Any) -> None:
 
 
 def show_Q_function_progress(env_desc: Any, V_all: Any, pi_all: Any) -> None:
-    """Show the same for about ten steps out of many: at equal distances, and the last one."""
+    """Show values and policies of about ten steps out of many: at equal distances, and the last one."""
     letters = _to_letters(env_desc)
     values, actions = _to_maps(letters, ("V_all", V_all), ("pi_all", pi_all))
     last = len(values) - 1

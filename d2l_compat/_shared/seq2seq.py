@@ -30,7 +30,7 @@ class Encoder:
     """The base class of encoders: define ``forward``."""
 
     def forward(self, X: Any, *args: Any) -> Any:
-        """Return the outputs for the decoder's ``init_state``; to be defined."""
+        """Return the outputs for the decoder's ``init_state``; subclasses define it."""
         raise undefined_method_error(self, "forward")
 
 
@@ -38,11 +38,11 @@ class Decoder:
     """The base class of decoders: define ``init_state`` and ``forward``."""
 
     def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
-        """Return the first state, from the encoder's outputs; to be defined."""
+        """Return the first state, from the encoder's outputs; subclasses define it."""
         raise undefined_method_error(self, "init_state")
 
     def forward(self, X: Any, state: Any) -> Any:
-        """Return logits for the tokens after ``X``, and the next state; to be defined."""
+        """Return logits for the tokens after ``X``, and the next state; subclasses define it."""
         raise undefined_method_error(self, "forward")
 
 
@@ -51,7 +51,7 @@ class AttentionDecoder:
 
     @property
     def attention_weights(self) -> Any:
-        """The weights of the last call; to be defined."""
+        """The weights of the last call; subclasses define it."""
         raise undefined_method_error(self, "attention_weights")
 
 
@@ -135,7 +135,7 @@ def check_translation(
 
 
 def encode_source(sentence: str, vocab: Vocab, num_steps: int) -> tuple[list[int], int]:
-    """Return a sentence as ``num_steps`` numbers, and how many of them are not padding."""
+    """Return a sentence as ``num_steps`` token indices, and how many of them are not padding."""
     tokens = [*vocab[sentence.lower().split(" ")], vocab[EOS]]
     return fit_length(tokens, num_steps, vocab[PAD]), min(len(tokens), num_steps)
 

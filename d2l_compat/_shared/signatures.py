@@ -33,7 +33,7 @@ def _strides(name: str, value: Any) -> int | tuple[int, ...]:
     return strides if isinstance(strides, int) else tuple(strides)
 
 
-def _unchecked(name: str, value: Any) -> Any:
+def _accept_any(name: str, value: Any) -> Any:
     return value
 
 
@@ -49,7 +49,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "key_size": _size,
     "max_len": _size,
     "mlm_in_features": _size,
-    "norm_shape": _unchecked,
+    "norm_shape": _accept_any,
     "nsp_in_features": _size,
     "num_blks": _size,
     "num_channels": _size,
@@ -82,7 +82,7 @@ class Signatures:
     def parse(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the checked arguments by name, according to the first signature that fits.
 
-        Raises TypeError if none fits, ValueError or TypeError for a value of a wrong range or kind.
+        Raises TypeError if none fits, ValueError or TypeError for a value of the wrong type or range.
         """
         framework_args = {name: kwargs[name] for name in kwargs if name in self.framework_names}
         named = {name: kwargs[name] for name in kwargs if name not in framework_args}

@@ -21,7 +21,7 @@ class CheckedModule(nn.Module):
     _signatures: ClassVar[Signatures] = Signatures([])
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Parse the arguments. Raises TypeError or ValueError for those of a wrong name, range or kind."""
+        """Parse the arguments. Raises TypeError or ValueError for a wrong name, type or range."""
         # Flax's own fields, parent and name, belong to no signature. Flax copies a layer by passing all
         # its fields as keywords, so a size may be None.
         other_fields = {

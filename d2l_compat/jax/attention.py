@@ -171,7 +171,7 @@ class MultiHeadAttention(CheckedModule):
         """Create the layer; ``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError if num_hiddens is not a multiple of num_heads, and ValueError or
-        TypeError for arguments of a wrong range or kind.
+        TypeError for arguments of the wrong type or range.
         """
         super().__init__(*args, **kwargs)
 

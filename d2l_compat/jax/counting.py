@@ -19,7 +19,7 @@ DATA_DEPENDENT = ("cond", "while")  # their operations are known only at run tim
 def longest_chain(layer: Callable[..., Any], *inputs: Array) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    On a chain, each product needs the result of the one before. They are counted in the program
+    On a chain, each product needs the result of the previous one. They are counted in the program
     that JAX traces, with all steps of a scan. Raises TypeError if the layer is not a function or an
     input not an array, and ValueError for a ``while`` or a ``cond``.
     """
@@ -92,16 +92,16 @@ def _inner_program(operation: JaxprEqn) -> Jaxpr | None:
 
 
 def _multiply_adds(product: JaxprEqn) -> int:
-    """Return the size of the result times the number of terms that each of its numbers sums."""
-    left, right = map(_shaped, product.invars)
+    """Return the size of the result times the number of terms that are summed for each of its elements."""
+    left, right = map(_get_shape, product.invars)
     dimensions = product.params["dimension_numbers"]
     if product.primitive.name == "dot_general":
         (left_axes, _), _ = dimensions
         terms = math.prod(left.shape[axis] for axis in left_axes)
     else:  # every output channel sums over a kernel of its own
         terms = right.size // right.shape[dimensions.rhs_spec[0]]
-    return _shaped(product.outvars[0]).size * terms
+    return _get_shape(product.outvars[0]).size * terms
 
 
-def _shaped(variable: Any) -> jax.core.ShapedArray:
+def _get_shape(variable: Any) -> jax.core.ShapedArray:
     return cast(jax.core.ShapedArray, variable.aval)

@@ -1,4 +1,4 @@
-"""Residual blocks, of which ResNets consist."""
+"""Residual blocks, the building blocks of ResNets."""
 
 import flax.linen as nn
 import jax

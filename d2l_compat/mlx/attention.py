@@ -331,7 +331,7 @@ def _masked_softmax(
         return scores
     is_valid = None
     if lens is not None:
-        is_valid = _blockwise.within_lens(_lens_per_query(lens), scores.shape[2])
+        is_valid = _blockwise.make_lens_mask(_lens_per_query(lens), scores.shape[2])
     if score_bias is not None:
         scores = scores + score_bias
         is_seen = score_bias != -math.inf
@@ -386,6 +386,6 @@ def _attend(queries: mx.array, keys: mx.array, values: mx.array, lens: mx.array 
         keys[:, None],
         values[:, None],
         scale=1 / math.sqrt(queries.shape[-1]),
-        mask=None if lens is None else _blockwise.within_lens(lens, keys.shape[1])[:, None],
+        mask=None if lens is None else _blockwise.make_lens_mask(lens, keys.shape[1])[:, None],
     )
     return pooled.squeeze(1)

@@ -81,7 +81,7 @@ class BERTEncoder(nn.Block):
     def forward(
         self, tokens: np.ndarray, segments: np.ndarray, valid_lens: np.ndarray | None = None
     ) -> np.ndarray:
-        """Encode tokens and segments (0 or 1), whole numbers (batch, steps), as (batch, steps, num_hiddens).
+        """Encode tokens and segments (0 or 1), integers (batch, steps), as (batch, steps, num_hiddens).
 
         ``valid_lens`` has the shape (batch,). Raises ValueError or TypeError for other input, and for more steps than
         ``max_len``.

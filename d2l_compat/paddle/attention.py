@@ -258,7 +258,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
 def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
     """Reshape (batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
 
-    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide num_hiddens.
+    Raises ValueError or TypeError for a wrong rank, or if num_heads does not divide num_hiddens.
     """
     return _split_heads(X, num_heads)
 
@@ -266,7 +266,7 @@ def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
 def transpose_output(X: Tensor, num_heads: int) -> Tensor:
     """Reshape (batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide the batch.
+    Raises ValueError or TypeError for a wrong rank, or if num_heads does not divide the batch.
     """
     return _merge_heads(X, num_heads)
 
@@ -314,8 +314,8 @@ class PositionalEncoding(PositionTable):
 
         ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
         dtype. ``offset`` lets a decoder that goes token by token continue where it stopped.
-        Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
-        of at least 0 or leads past ``max_len``.
+        Raises ValueError or TypeError if ``X`` does not fit, or ``offset`` is not an integer
+        of at least 0 or goes past ``max_len``.
         """
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)

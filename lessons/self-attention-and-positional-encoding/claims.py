@@ -31,7 +31,7 @@ from tests.shim.each.cases import reference_multi_head
 
 # Java shows a map in its own way; PyTorch's attention is fused, and takes a step less;
 # each framework names itself, and draws embeddings of its own length.
-IN_ANOTHER_FORM = ["three-layers", "sequential-operations", "lengths"]
+VARYING_FORM = ["three-layers", "sequential-operations", "lengths"]
 # The training steps, the sequences in each, and the learning rate.
 BUDGETS = {
     "mxnet": (100, 128, 0.012),
@@ -39,19 +39,19 @@ BUDGETS = {
     "others": (120, 128, 0.008),
 }
 
-# The readers trained past the end, in the order of their table, and the lengths tested.
+# The readers that are tested on longer sequences, in the order of their table, and the test lengths.
 KINDS = ["fixed", "learned", "rotary", "mask", "fixed_mask"]
 NAMES = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-TESTED = (8, 16, 32, 64)
+TEST_LENGTHS = (8, 16, 32, 64)
 
-# What the text says of shares in words, with a margin for other frameworks' random numbers.
-ALL_RIGHT = 0.98
-ALMOST_ALWAYS = 0.95
-MISLED = 0.455  # two standard deviations below one half, for five hundred guesses
+# Bounds for what the text says in words about shares, with a margin for other frameworks' random numbers.
+NEARLY_PERFECT = 0.98
+HIGH_ACCURACY = 0.95
+BELOW_CHANCE = 0.455  # two standard deviations below one half, for five hundred guesses
 
 # The cat sat because it purred.
 WORDS = np.array([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]], float)
-# Each word's weights for all six, with itself as its query, and with a query of its own.
+# Each word's weights for all six, with itself as its query, and with its own query.
 WEIGHTS = softmax(WORDS @ WORDS.T)
 ROLE_WEIGHTS = softmax(WORDS @ [[1, 0], [1, 0]] @ WORDS.T)
 OMEGA = rope_frequencies(32)
@@ -67,8 +67,8 @@ PRINTED = {
     "solution-mirrored": [[0]],
     "solution-dilated": [[5, 4, 2], [14, 13, 3], [41, 40, 4], [122, 121, 5]],
 }
-# What does not depend on random numbers is the same in every framework, to the last digit.
-DETERMINED = [
+# Cells without random numbers show the same in every framework, to the last digit.
+DETERMINISTIC = [
     *PRINTED,
     "shape-check",
     "reach",
@@ -432,7 +432,7 @@ def rotate_heads(projection: reference.Linear, X: np.ndarray) -> np.ndarray:
     return np.concatenate([reference.rotary(x, positions) for x in heads], axis=-1)
 
 
-@pytest.mark.parametrize("length", TESTED)
+@pytest.mark.parametrize("length", TEST_LENGTHS)
 def test_labels_tell_whether_the_zero_comes_first(adapter, cells, length):
     names = cells["task"].names
     tokens, labels = adapter.lesson_draw(names, "draw_sequences", 100, length)
@@ -505,16 +505,16 @@ def test_reader_needs_no_positions_in_its_values(cells, weights):
         answers, _ = read(weights, tokens, **positions)
         return accuracy(answers > 0, zero_is_first(tokens))
 
-    assert measure_accuracy(draw_sequences(1000)) >= ALL_RIGHT
-    assert measure_accuracy(draw_sequences(1000), to_values=False) > ALMOST_ALWAYS
+    assert measure_accuracy(draw_sequences(1000)) >= NEARLY_PERFECT
+    assert measure_accuracy(draw_sequences(1000), to_values=False) > HIGH_ACCURACY
     tokens = array(cells["found"].names["tokens"]).astype(int)
     options = {}, {"to_values": False}, {"to_scores": False}
     printed = np.ravel(cells["without-positions-shown"].rows)
     expected = [measure_accuracy(tokens, **positions) for positions in options]
     np.testing.assert_allclose(printed, expected, atol=0.002)
     full, scores, values = printed
-    assert full >= ALL_RIGHT
-    assert scores > max(ALMOST_ALWAYS, values + 0.2)
+    assert full >= NEARLY_PERFECT
+    assert scores > max(HIGH_ACCURACY, values + 0.2)
 
 
 def test_positions_are_left_out_where_the_text_says(cells, python_alone):
@@ -570,13 +570,12 @@ def results(cells) -> np.ndarray:
 def test_readers_past_the_end_are_as_accurate_as_the_text_says(results):
     fixed, learned, rotary, mask, fixed_mask = range(5)
     median, lowest, highest = np.moveaxis(median_and_range(results, axis=1), -1, 0)
-    assert lowest[:, 0].min() >= ALL_RIGHT  # on 8 tokens
+    assert lowest[:, 0].min() >= NEARLY_PERFECT  # on 8 tokens
     for absolute in (fixed, learned):
-        assert median[absolute, 1] == pytest.approx(
-            0.7, abs=0.15
-        )  # six to eight in ten
+        # Six to eight in ten.
+        assert median[absolute, 1] == pytest.approx(0.7, abs=0.15)
         assert (median[rotary, 1:3] > median[absolute, 1:3] + 0.15).all()
-    assert lowest[fixed, 3] < MISLED
+    assert lowest[fixed, 3] < BELOW_CHANCE
     assert median[rotary, 3] == pytest.approx(1 / 2, abs=0.1)  # a guess
     assert median[mask, 3] > 0.8
     assert median[fixed_mask, 3] == pytest.approx(9 / 10, abs=0.07)
@@ -590,7 +589,7 @@ def test_accuracies_are_those_of_sequences_of_each_length(
     """The first of the fixed readers is the one trained before."""
     tests = cells["five-readers"].names["tests"]
     tests = tests.values() if isinstance(tests, dict) else tests
-    for length, test, actual in zip(TESTED, tests, results[0, 0], strict=True):
+    for length, test, actual in zip(TEST_LENGTHS, tests, results[0, 0], strict=True):
         tokens, labels = adapter.lesson_arrays(test)
         assert tokens.shape == (500, length)
         answers = run_in_batches(partial(read, weights), tokens.astype(int))
@@ -606,7 +605,7 @@ def test_table_and_figure_show_medians_and_ranges(cells, results):
     lines = cell.printed.splitlines()[1::2]
     assert [re.sub(r"^[\d. ]+", "", line) for line in lines] == NAMES
     xlabel = "Tokens (trained on 8)"
-    assert_medians_with_bars(cell, results, TESTED, 1 / 2, NAMES, xlabel)
+    assert_medians_with_bars(cell, results, TEST_LENGTHS, 1 / 2, NAMES, xlabel)
 
 
 # Solutions
@@ -626,7 +625,7 @@ def test_bias_of_the_keys_changes_scores_and_no_weights(cells):
 
 
 def diversity(X: np.ndarray) -> float:
-    """Return the norm of what sets the tokens apart, over the norm of all."""
+    """Return the norm of the deviations from the mean token, over the norm of all."""
     return np.linalg.norm(X - X.mean(axis=1, keepdims=True)) / np.linalg.norm(X)
 
 

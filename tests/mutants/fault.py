@@ -15,7 +15,7 @@ Change = Callable[[NotebookNode, Path], None]  # changes a notebook, given the p
 
 
 class OutdatedFaultError(Exception):
-    """The fault does not fit the current files and has to be rewritten."""
+    """The fault does not fit the current files and must be rewritten."""
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ class Workshop:
                     outcomes[kind] = self._run_timed(check, project, "-x")
             return outcomes
 
-    def try_unchanged(self, check: Check) -> Outcome:
+    def try_without_fault(self, check: Check) -> Outcome:
         with self._copy() as project:
             return self._run_timed(check, project)
 

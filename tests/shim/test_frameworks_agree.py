@@ -10,7 +10,7 @@ from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tests.shim import reference
 from tests.shim.compare_frameworks.ask import ask
 from tests.shim.compare_frameworks.cases import Case, draw
-from tests.shim.compare_frameworks.differences import differences, too_large
+from tests.shim.compare_frameworks.differences import differences, find_exceeding
 from tests.shim.compare_frameworks.expected import answer, as_attention, expected
 from tests.shim.compare_frameworks.table import TITLES, assert_as_published, published
 from tests.shim.each.adapter import Arrays
@@ -25,7 +25,7 @@ def test_frameworks_without_python_agree_with_reference(
     if framework not in pytestconfig.getoption("frameworks").split():
         pytest.skip(f"{framework} is not installed")
     measured = differences(ask(framework, dtype), dtype, expected())
-    assert too_large(measured, tolerance) == {}
+    assert find_exceeding(measured, tolerance) == {}
     assert_as_published(framework, dtype, measured)
 
 

@@ -26,7 +26,7 @@ from d2l_compat._shared.reinforcement import GYMNASIUM
 LAKE = np.array([[*"SFFF"], [*"FHFH"], [*"FFFH"], [*"HFFG"]])
 LEFT, DOWN, RIGHT, UP = range(4)
 MOVES = {LEFT: (0, -1), DOWN: (1, 0), RIGHT: (0, 1), UP: (-1, 0)}  # rows are counted downwards
-# The number of steps to the goal, counted by hand; 0 where there is none.
+# The number of steps to the goal, counted by hand; 0 if there is none.
 DISTANCES = np.array([[6, 5, 4, 5], [5, 0, 3, 0], [4, 3, 2, 0], [0, 2, 1, 0]])
 
 

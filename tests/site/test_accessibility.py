@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.lessons.live import TURNED, live_on_slides, turn_to
+from tests.lessons.live import WAIT_FOR_TRANSITIONS, find_live_figures, go_to_slide
 from tests.site.browser import Open
 from tests.site.conftest import LESSON, NOTEBOOKS, mark_release
 from tests.site.conftest import PAGES as LESSONS
@@ -85,7 +85,7 @@ def find_violations_by_scheme(page: Page, contrast: bool = True) -> dict[str, di
 
 def find_violations(page: Page, **options: object) -> dict[str, list[str]]:
     """Return the violated rules, with the first elements that violate each."""
-    page.evaluate(TURNED)  # wait for transitions of colours
+    page.evaluate(WAIT_FOR_TRANSITIONS)
     # Style sheets cannot be preloaded from file://. Reporting passed rules would take as long as testing them.
     options |= {"preload": False, "resultTypes": ["violations"]}
     violations = Axe().run(page, options=options).response["violations"]
@@ -104,8 +104,8 @@ def test_axe_accepts_a_page(open_page: Open, path: str):
 @pytest.mark.parametrize("path", mark_release(DECKS, always=ONE_OF_EACH_KIND))
 def test_axe_accepts_slides_with_live_figures(open_page: Open, path: str):
     page = open_page(path)
-    for figure in live_on_slides(page):
-        turn_to(figure)
+    for figure in find_live_figures(page):
+        go_to_slide(figure)
         assert find_violations_by_scheme(page) == {}
 
 

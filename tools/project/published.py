@@ -34,7 +34,7 @@ BROWSER = {"User-Agent": "Mozilla/5.0"}
 
 
 def main() -> int:
-    """Print a sentence per problem, which says what to change; return 1 if there is any."""
+    """Print a sentence for each problem, with what to change; return 1 if there are any."""
     notebooks = list(list_notebooks())
     services = (SOURCE, COLAB, KAGGLE, BINDER)
     links = {service.name: service.link(notebooks[0]) for service in services}

@@ -265,7 +265,7 @@ class Runner:
             self.executed_here.update(current)
 
     def _is_outdated(self, notebook: Notebook, current: Fingerprint) -> bool:
-        """Check whether the committed fingerprint has to be replaced although the outputs are the same.
+        """Check whether the committed fingerprint must be replaced although the outputs are the same.
 
         Versions that the lock has for another Python do not count: each Python would undo the other's change.
         """

@@ -9,7 +9,7 @@
     "largest difference" = "最大的差"
 
 Entries are replaced in comments, docstrings and strings, the longest first, but not next to a letter or digit. A blank
-in an entry also matches the end of a line. Every English word needs an entry, and every entry has to be used.
+in an entry also matches the end of a line. Every English word needs an entry, and every entry must be used.
 """
 
 import ast

@@ -199,7 +199,7 @@ def extract(filename: str | Path, folder: str | Path | None = None) -> None:
 
 
 def download_extract(name: str, folder: str | Path | None = None) -> str:
-    """Download an archive of ``DATA_HUB``, unpack it beside itself, and return the path of its folder.
+    """Download an archive of ``DATA_HUB``, unpack it in place, and return the path of its folder.
 
     That is the archive's name without its suffix, or ``folder``. Raises what :func:`download` and
     :func:`extract` raise.

@@ -15,8 +15,8 @@ UNKNOWN = "<unk>"
 class Vocab:
     """A vocabulary: the tokens in ``tokens`` that occur often enough, in alphabetical order.
 
-    ``vocab[token]`` is a token's index, and ``vocab[list]`` are those of a (nested) list; an unknown token has the index
-    of ``<unk>``. ``len(vocab)`` is the number of tokens. Where D2L_VERSION is 0.17, ``<unk>`` comes first, then
+    ``vocab[token]`` is a token's index, and ``vocab[list]`` are those of a (nested) list; an unknown token has the
+    index of ``<unk>``. ``len(vocab)`` is the number of tokens. Where D2L_VERSION is 0.17, ``<unk>`` comes first, then
     ``reserved_tokens``, then the others, frequent ones before rare ones.
     """
 
@@ -28,8 +28,8 @@ class Vocab:
     ) -> None:
         """Count ``tokens``, a list of tokens or of lists of them; ``reserved_tokens`` are always included.
 
-        Raises TypeError or ValueError if ``min_freq`` is not an integer of at least 0, TypeError for a string instead of
-        a list.
+        Raises TypeError or ValueError if ``min_freq`` is not an integer of at least 0, TypeError for a string instead
+        of a list.
         """
         min_freq = integer("min_freq", min_freq, 0)
         reserved = _count("reserved_tokens", reserved_tokens)
@@ -108,7 +108,7 @@ def count_corpus(tokens: Iterable[Any]) -> Counter[str]:
 def truncate_pad(line: list[Any], num_steps: int, padding_token: Any) -> list[Any]:
     """Cut ``line`` off at ``num_steps`` tokens, or pad it to this length with ``padding_token``.
 
-    Raises TypeError if ``line`` is no list, TypeError or ValueError if ``num_steps`` is below 1.
+    Raises TypeError if ``line`` is not a list, TypeError or ValueError if ``num_steps`` is below 1.
     """
     check_instance("line", line, list, "a list of tokens")
     return fit_length(line, size("num_steps", num_steps), padding_token)
@@ -143,12 +143,12 @@ def _flatten(tokens: Iterable[Any]) -> Iterable[Any]:
 def bleu(pred_seq: str, label_seq: str, k: int) -> float:
     """Return the BLEU score of a predicted sentence, from 0 to 1, for n-grams up to length ``k``.
 
-    It is that of Papineni et al. (2002) with D2L's weights: exp(min(0, 1 - len_label / len_pred)) times the product over
-    n of p_n^(1 / 2^n), where p_n is the share of predicted n-grams that match the label, each at most as often as it
-    occurs there. Tokens are separated by blanks. n-grams longer than the prediction do not count. An empty prediction
-    scores 0.
+    It is that of Papineni et al. (2002) with D2L's weights: exp(min(0, 1 - len_label / len_pred)) times the product
+    over n of p_n^(1 / 2^n), where p_n is the share of predicted n-grams that match the label, each at most as often as
+    it occurs there. Tokens are separated by blanks. n-grams longer than the prediction do not count. An empty
+    prediction scores 0.
 
-    Raises TypeError if the sentences are not strings, TypeError or ValueError where ``k`` is not an
+    Raises TypeError if the sentences are not strings, TypeError or ValueError if ``k`` is not an
     integer of at least 1.
     """
     k = integer("k", k, 1)

@@ -54,7 +54,7 @@ def read_picture(path: str | Path) -> Pixels:
 
 
 def read(voc_dir: str | Path, is_train: bool) -> tuple[list[Pixels], list[Pixels]]:
-    """Read pictures for training or for the test, and the pictures that show their pixels' classes as colours."""
+    """Read pictures for training or testing, and the pictures that show their pixels' classes as colours."""
     check_instance("voc_dir", voc_dir, (str, Path), "a folder's name")
     check_instance("is_train", is_train, (bool, int), "True or False")
     folder = Path(voc_dir)

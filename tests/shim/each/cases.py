@@ -104,7 +104,7 @@ SHAPES = [
 
 
 def shapes() -> st.SearchStrategy[Any]:
-    """Draw any shape in PyTorch, one of a few in frameworks that build each operation anew for each shape."""
+    """Draw any shape in PyTorch, one of a few in frameworks that rebuild each operation for each shape."""
     return ANY_SHAPE if takes_any_shape() else st.sampled_from(SHAPES)
 
 

@@ -43,15 +43,15 @@ def show_dtype(x: Any) -> str:
     return f"{type_name(x)} of dtype {np.asarray(x).dtype}"
 
 
-def _with_shape(array: np.ndarray) -> tuple[Any, type[Exception], str]:
+def _bad_shape(array: np.ndarray) -> tuple[Any, type[Exception], str]:
     return tensor(array, str(array.dtype)), ValueError, f"shape {array.shape}"
 
 
-def _with_dtype(array: np.ndarray, dtype: str) -> tuple[Any, type[Exception], str]:
+def _bad_dtype(array: np.ndarray, dtype: str) -> tuple[Any, type[Exception], str]:
     return tensor(array, dtype), TypeError, f"dtype {dtype}"
 
 
-def _with_first(array: np.ndarray, number: int) -> tuple[Any, type[Exception], str]:
+def _bad_first_number(array: np.ndarray, number: int) -> tuple[Any, type[Exception], str]:
     changed = array.copy()
     changed.flat[0] = number
     return tensor(changed, str(array.dtype)), ValueError, f"...{number}"
@@ -59,17 +59,17 @@ def _with_first(array: np.ndarray, number: int) -> tuple[Any, type[Exception], s
 
 DEFECTS: dict[str, Callable[[np.ndarray], tuple[Any, type[Exception], str]]] = {
     "a list": lambda x: ([1.0], TypeError, "list"),
-    "a dimension less": lambda x: _with_shape(x[0]),
-    "a dimension more": lambda x: _with_shape(x[None]),
-    "a row more": lambda x: _with_shape(np.concatenate([x, x[:1]])),
-    "a column more": lambda x: _with_shape(np.concatenate([x, x[..., :1]], -1)),
-    "nothing": lambda x: _with_shape(x[..., :0]),
-    "integers": lambda x: _with_dtype(x, "int32"),
-    "bools": lambda x: _with_dtype(x, "bool"),
-    "no integers": lambda x: _with_dtype(x + 0.5, "float32"),
+    "a dimension less": lambda x: _bad_shape(x[0]),
+    "a dimension more": lambda x: _bad_shape(x[None]),
+    "a row more": lambda x: _bad_shape(np.concatenate([x, x[:1]])),
+    "a column more": lambda x: _bad_shape(np.concatenate([x, x[..., :1]], -1)),
+    "nothing": lambda x: _bad_shape(x[..., :0]),
+    "integers": lambda x: _bad_dtype(x, "int32"),
+    "bools": lambda x: _bad_dtype(x, "bool"),
+    "no integers": lambda x: _bad_dtype(x + 0.5, "float32"),
     "fractions": lambda x: (tensor(x + 0.5, "float32"), ValueError, "dtype float32 with fractions"),
-    "below 0": lambda x: _with_first(x, -1),
-    "too large": lambda x: _with_first(x, 99),
+    "below 0": lambda x: _bad_first_number(x, -1),
+    "too large": lambda x: _bad_first_number(x, 99),
 }
 
 
@@ -131,14 +131,14 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         trainer_fn updater train_2d.trainer""",
         "a model with an encoder and a decoder": "predict_seq2seq.net",
         VOCABULARY: "src_vocab tgt_vocab",
-        "a table of pandas with user_id, item_id, rating, timestamp": """
+        "a pandas table with user_id, item_id, rating, timestamp": """
         load_data_ml100k.data split_data_ml100k.data""",
         "a list of arrays, at least one": "split_batch_multi_inputs.X",
     }),
     (NOT_EITHER, type_name, {
         "a layer": """rnn encoder decoder train_ch6.net train_batch_ch13.net train_ch13.net
         evaluate_accuracy_gpus.net""",
-        "a recurrent layer of ...": "rnn_layer",
+        "a ... recurrent layer": "rnn_layer",
         "a Keras model": "TrainCallback.net",
         "a model, which is a layer": "train_seq2seq.net",
         "a...r": "trainer",  # an optimizer, a Gluon trainer
@@ -169,9 +169,9 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "premises, hypotheses and labels, as many of each, at least one": "SNLIDataset.dataset",
     }),
     (NOT_LISTS, type_name, {
-        "a list of numbers of tokens": "corpus",
+        "a list of token indices": "corpus",
         "a list of lists of words": "get_centers_and_contexts.corpus subsample.sentences",
-        "a list of lists of numbers of words": "all_contexts",
+        "a list of lists of word indices": "all_contexts",
         "a list of tokens": "line tokens_a",
         "a list of tokens, or None": "tokens_b",
         "a list of sentences": "src_sentences tgt_sentences",

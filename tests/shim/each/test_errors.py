@@ -108,7 +108,7 @@ def encode(adapter: Adapter, inputs: Any = X, offset: Any = 0) -> np.ndarray:
 
 
 def make_called_attention(adapter: Adapter) -> Any:
-    """Return multi-head attention of the short signature, whose sizes a call has set."""
+    """Return multi-head attention, created with the short signature, whose sizes a call has set."""
     layer = adapter.multi_head(8, 2, 0.0, dtype="float32")
     layer(X, X, X)
     return layer
@@ -165,7 +165,7 @@ CASES: dict[str, Case] = {
         "BERTEncoder", 7, 8, 16
     ),
     MISSING_ARGUMENT.format("Residual", "...", "..."): call_directly("Residual"),
-    "ValueError: num_hiddens: got 7; need an even number, since pairs are turned":
+    "ValueError: num_hiddens: got 7; need an even number, since pairs are rotated":
         call("RotaryEncoding", 7),
     # Attention
     **{
@@ -284,7 +284,7 @@ CASES: dict[str, Case] = {
             adapter.tensor(X[0]), lambda X: X, adapter.linear(8, None), max, None
         ),
     ),
-    "TypeError: corpus: got shape (1,), dtype float64; need a list of numbers of tokens":
+    "TypeError: corpus: got shape (1,), dtype float64; need a list of token indices":
         call_directly("seq_data_iter_random", [0.5], 1, 3),
     "TypeError: resize: got (2, 3, 4); need (height, width), in pixels":
         call_directly("load_data_fashion_mnist", 4, (2, 3, 4)),

@@ -26,7 +26,7 @@ from d2l_compat._shared.data import translation
 from tests.shim.each import fake_data
 from tests.shim.each import oracle as shared
 from tests.shim.each.adapter import Adapter
-from tests.shim.each.calls import device_of
+from tests.shim.each.calls import get_device
 from tests.shim.each.cases import LENGTHS, make_case
 from tests.shim.each.oracle import ModuleWith
 from tests.shim.each.test_models import make_data
@@ -234,13 +234,15 @@ def compare_training(both: Both) -> None:
 
 @compares("EncoderDecoder", "Seq2Seq")
 def compare_prediction(both: Both, name: str) -> None:
-    def for_version(d2l: Any) -> Any:
+    def adapt_to_version(d2l: Any) -> Any:
         """Replace the class by a subclass for 1.0.3: ours also returns the state, except in subclasses."""
         subclass = type("Own", (d2l.EncoderDecoder,), {})
         return d2l if both.is_older else ModuleWith(d2l, EncoderDecoder=subclass)
 
     translate = getattr(both.oracle, "translate", shared.translate)
-    ours, theirs = (translate(both.adapter, for_version(d2l), name, TOKENS, LENS) for d2l in both)
+    ours, theirs = (
+        translate(both.adapter, adapt_to_version(d2l), name, TOKENS, LENS) for d2l in both
+    )
     if both.is_older:  # 0.17 predicts by functions
         ours, theirs = ours[0], theirs[0]
     same(ours, theirs)
@@ -668,7 +670,7 @@ def compare_boxes(both: Both, name: str) -> None:
         None, :2
     ]
     probs = np.abs(Z[:1, :3, :5]) / np.abs(Z[:1, :3, :5]).sum(axis=1, keepdims=True)
-    device = device_of(both.adapter)
+    device = get_device(both.adapter)
     calls: dict[str, tuple[Any, ...]] = {
         "box_corner_to_center": (some,),
         "box_center_to_corner": (some,),

@@ -380,7 +380,7 @@ def test_voc_batches_have_pixel_labels(
                     if rows.max() < len(whole) and columns.max() < whole.shape[1]
                 ]
                 assert any(matches)
-    assert len(corners) > 2  # drawn anew each time
+    assert len(corners) > 2  # drawn again each time
     features, labels = adapter.d2l.read_voc_images("../data/VOCdevkit/VOC2012", False)
     corners = set()
     for _ in range(100):

@@ -23,7 +23,7 @@ def conv(*shape: int, **kwargs: Any) -> tuple[Callable[..., Any], jax.Array]:
     return lambda X: layer.apply(variables, X), X
 
 
-COUNTED = {
+COUNT_CASES = {
     "matrices": (lambda a, b: a @ b, (A, B), 1, 2 * 3 * 5),
     "transposed": (lambda a, b: b.T @ a.T, (A, B), 1, 2 * 3 * 5),
     "einsum": (lambda a, b: jnp.einsum("hij,hjk->hik", a, b), (A[None], B[None]), 1, 30),
@@ -40,7 +40,9 @@ COUNTED = {
 }
 
 
-@pytest.mark.parametrize(("layer", "inputs", "chain", "products"), COUNTED.values(), ids=COUNTED)
+@pytest.mark.parametrize(
+    ("layer", "inputs", "chain", "products"), COUNT_CASES.values(), ids=COUNT_CASES
+)
 def test_products_are_counted(
     layer: Callable[..., Any], inputs: tuple[Any, ...], chain: int, products: int
 ) -> None:

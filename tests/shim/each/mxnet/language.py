@@ -8,7 +8,7 @@ from mxnet.gluon import nn
 
 # Paths of parts of BERTModel, as the adapter names them.
 HIDDEN, NEXT = "hidden", "nsp.output"
-MASKED = "mlm.mlp.0", "mlm.mlp.1", "mlm.mlp.2"
+MASK_LM_LAYERS = "mlm.mlp.0", "mlm.mlp.1", "mlm.mlp.2"
 
 
 class Classifier(nn.Block):

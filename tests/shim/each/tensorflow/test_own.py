@@ -19,7 +19,7 @@ from d2l_compat.tensorflow import _blockwise
 from d2l_compat.tensorflow._keras import keras
 from d2l_compat.tensorflow._start import suppress_log
 from d2l_compat.tensorflow.training import Update
-from tests.shim.each.calls import signature_of
+from tests.shim.each.calls import find_signature
 from tests.shim.each.test_training import make_fashion
 
 X = np.random.default_rng(0).normal(size=(2, 3, 8)).astype("float32")
@@ -66,7 +66,7 @@ def model(max_len: int) -> keras.Model:
 def test_layer_round_trips_through_config(
     kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    arguments = signature_of(kind, args).bind(*args).arguments | kwargs
+    arguments = find_signature(kind, args).bind(*args).arguments | kwargs
     layer = kind(*args, **kwargs, name="one", dtype="mixed_float16")
     config = layer.get_config()
     again = kind.from_config(config)
@@ -409,7 +409,7 @@ def test_layer_can_be_copied_after_call_in_graph() -> None:
 @pytest.mark.parametrize(
     "spec",
     [None, tf.TensorSpec((None,), tf.int64), tf.TensorSpec((2,), tf.int64)],
-    ids=["shapes known", "unknown", "unknown but for the lengths"],
+    ids=["shapes known", "unknown", "all but the lengths unknown"],
 )
 def test_graph_matches_eager_call(spec: tf.TensorSpec | None, jit_compile: bool) -> None:
     layer = d2l.MultiHeadAttention(8, 2, 0.5)

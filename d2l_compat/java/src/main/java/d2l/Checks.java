@@ -159,7 +159,7 @@ final class Checks {
         integer("maxLen", maxLen, 1);
         tableSize(maxLen, numHiddens);
         if (numHiddens % 2 != 0) {
-            throw fault("numHiddens", numHiddens, "an even number, since pairs are turned");
+            throw fault("numHiddens", numHiddens, "an even number, since pairs are rotated");
         }
         finiteAbove("base", base, 1);
         finiteAbove("positionScale", positionScale, 0);
