@@ -38,7 +38,7 @@ class MultiHeadAttention(_Signed):
         """Create the layers; ``dropout``, from 0 to 1, is the fraction of weights dropped in training.
 
         Raises ValueError unless num_hiddens is a multiple of num_heads, and ValueError or
-        TypeError for arguments of a wrong range or kind.
+        TypeError for arguments of the wrong type or range.
         """
         checks.check_heads(num_hiddens, num_heads)
         super().__init__()
@@ -57,7 +57,7 @@ class AdditiveAttention(_Signed):
     def __init__(self, **arguments: Any) -> None:
         """Create the layers; ``dropout``, from 0 to 1, is the fraction of weights dropped in training.
 
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()
         self._make_layers(**arguments)
@@ -77,7 +77,7 @@ class RotaryEncoding(_Signed):
 
         Positions are from 0 to ``max_len`` - 1. ``position_scale`` multiplies them: with 0.5, twice as many
         lie in the range of angles (position interpolation, Chen et al., 2023).
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()
         sizes = checks.rotary_sizes(num_hiddens, max_len, base, layout, position_scale)

@@ -156,7 +156,7 @@ def show_value_function_progress(env_desc: Any, V: Any, pi: Any) -> None:
 
     ``env_desc`` is the map, letters (rows, columns); ``V`` are values and ``pi`` actions, as in :func:`frozen_lake`,
     both (steps, states). Holes and the goal have no arrow. The figure is displayed at once. Raises TypeError or
-    ValueError for shapes that do not fit, or numbers that are no actions.
+    ValueError for shapes that do not fit, or numbers that are not actions.
     """
     letters = _to_letters(env_desc)
     values, actions = _to_maps(letters, ("V", V), ("pi", pi))

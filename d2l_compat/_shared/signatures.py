@@ -82,7 +82,7 @@ class Signatures:
     def parse(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the checked arguments by name, according to the first signature that fits.
 
-        Raises TypeError if none fits, ValueError or TypeError for a value of a wrong range or kind.
+        Raises TypeError if none fits, ValueError or TypeError for a value of the wrong type or range.
         """
         framework_args = {name: kwargs[name] for name in kwargs if name in self.framework_names}
         named = {name: kwargs[name] for name in kwargs if name not in framework_args}

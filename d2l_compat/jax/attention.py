@@ -9,7 +9,7 @@ mask hides, and for those whose ``score_bias`` is minus infinity.
 
 The layers are Flax (linen) modules. NumPy arrays are accepted wherever JAX arrays are. All shapes
 and dtypes are checked, also under ``jit``, ``vmap`` and ``grad``. The values of lengths and
-offsets are checked where they are known; on a GPU that means waiting for them.
+offsets are checked if they are known; on a GPU that means waiting for them.
 """
 
 import math
@@ -50,7 +50,7 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
     -------
     jax.Array
         Weights of X's shape and dtype. Past a length they are exactly 0; each row sums to 1, or
-        to 0 where the length is 0.
+        to 0 if its length is 0.
 
     Raises
     ------
@@ -171,7 +171,7 @@ class MultiHeadAttention(CheckedModule):
         """Create the layer; ``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError if num_hiddens is not a multiple of num_heads, and ValueError or
-        TypeError for arguments of a wrong range or kind.
+        TypeError for arguments of the wrong type or range.
         """
         super().__init__(*args, **kwargs)
 

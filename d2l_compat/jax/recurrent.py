@@ -55,7 +55,7 @@ class RNNLMScratch(Classifier):
     """A language model from scratch: a recurrent layer ``rnn``, and logits of the next token.
 
     The input of ``rnn`` is (steps, batch, vocab_size). Raises TypeError or ValueError for
-    arguments of a wrong range or kind.
+    arguments of the wrong type or range.
     """
 
     rnn: nn.Module

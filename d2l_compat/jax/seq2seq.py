@@ -140,7 +140,7 @@ class GRU(nn.Module):
     """Stacked layers of gated recurrent units: Cho et al. (2014).
 
     ``dropout``, from 0 to 1, is the share dropped between layers in training. Raises ValueError
-    or TypeError for arguments of a wrong range or kind.
+    or TypeError for arguments of the wrong type or range.
     """
 
     num_hiddens: int
@@ -187,7 +187,7 @@ class GRU(nn.Module):
 class Seq2SeqEncoder(Encoder):
     """A GRU that reads a sentence: it returns the outputs at all steps, and the last states.
 
-    Raises ValueError or TypeError for arguments of a wrong range or kind.
+    Raises ValueError or TypeError for arguments of the wrong type or range.
     """
 
     vocab_size: int

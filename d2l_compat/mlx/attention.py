@@ -54,7 +54,7 @@ def masked_softmax(X: mx.array, valid_lens: mx.array | None = None) -> mx.array:
     -------
     mx.array
         Weights of X's shape and dtype. Past a length they are exactly 0; each row sums to 1, or
-        to 0 where the length is 0.
+        to 0 if its length is 0.
 
     Raises
     ------

@@ -43,7 +43,7 @@ def load_data_fashion_mnist(
 def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
     """Return the accuracy of ``net`` over all batches (X, y).
 
-    Raises TypeError or ValueError where ``net`` cannot be called, or there is no batch.
+    Raises TypeError or ValueError if ``net`` cannot be called, or there are no batches.
     """
     return shared.mean_accuracy(net, data_iter)
 
@@ -75,7 +75,7 @@ def train_epoch_ch3(
 
     ``loss(y_hat, y)`` returns one number per example. ``updater`` is a Gluon trainer, or a function that takes the
     batch size and makes a step along the gradients of the summed losses. Raises TypeError or ValueError if these
-    cannot be called, or there is no batch (X, y).
+    cannot be called, or there are no batches (X, y).
     """
     update = updater.step if isinstance(updater, gluon.Trainer) else updater
     for what, function in ("net", net), ("loss", loss), ("updater", update):
@@ -119,7 +119,7 @@ def train_ch6(
     """Train with stochastic gradient descent and cross-entropy, from Xavier's weights, on ``device``.
 
     The default device is the first GPU, or the CPU. Loss and accuracy are drawn, and printed at the end. Raises
-    TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no batch (X, y).
+    TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there are no batches (X, y).
     """
     check_instance("net", net, gluon.Block, "a layer")
     device = try_gpu() if device is None else device

@@ -40,7 +40,7 @@ def split_data_ml100k(
 
     "random" puts each rating into the test with the probability ``test_ratio``. "seq-aware" puts each user's newest
     rating into the test and ignores ``test_ratio``; the others are sorted by user and time, with columns 0 to 3. Raises
-    TypeError or ValueError where users or items are not numbered from 1 to their count, and for another mode or ratio.
+    TypeError or ValueError if users or items are not numbered from 1 to their count, and for another mode or ratio.
     """
 
     def draw(n: int) -> Any:
@@ -102,8 +102,8 @@ def train_recsys_rating(
 
     The last array of a batch has the ratings, the others are the inputs; a single array is both. The mean loss and the
     result of ``evaluator(net, test_iter, devices)``, or with ``inter_mat`` of ``evaluator(net, test_iter, inter_mat,
-    devices)``, are drawn, and printed at the end. Raises TypeError or ValueError where these cannot be called, or there
-    is no batch.
+    devices)``, are drawn, and printed at the end. Raises TypeError or ValueError if these cannot be called, or there
+    are no batches.
     """
     devices = _check_arguments(devices, net=net, loss=loss, evaluator=evaluator)
     check_instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
@@ -140,7 +140,7 @@ class BPRLoss(_PairLoss):
     """Bayesian personalized ranking (Rendle et al., 2009): the sum of -log sigmoid(positive - negative)."""
 
     def forward(self, positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
-        """Return the sums (1, ...) for scores (batch, ...). Raises TypeError or ValueError where shapes differ."""
+        """Return the sums (1, ...) for scores (batch, ...). Raises TypeError or ValueError if shapes differ."""
         shared.check_scores(arrays, positive, negative)
         losses = npx.activation(negative - positive, "softrelu")  # does not overflow
         return self._apply_weight(losses.sum(self._batch_axis, keepdims=True))
@@ -150,7 +150,7 @@ class HingeLossbRec(_PairLoss):
     """The hinge loss of rankings: the sum of max(0, margin - positive + negative)."""
 
     def forward(self, positive: np.ndarray, negative: np.ndarray, margin: float = 1) -> np.ndarray:
-        """Return the sum for all scores, shape (). Raises TypeError or ValueError where shapes differ."""
+        """Return the sum for all scores, shape (). Raises TypeError or ValueError if shapes differ."""
         shared.check_scores(arrays, positive, negative)
         return self._apply_weight(np.maximum(negative - positive + margin, 0).sum())
 
@@ -168,7 +168,7 @@ def evaluate_ranking(
 
     For each user, ``net(users, items)`` or ``net(users, seq[users], items)`` scores all items except the user's
     ``candidates``, which are known from training; ``test_input`` has the items to find. Raises TypeError, ValueError or
-    KeyError where these are no dicts of items, or a user has no item to find.
+    KeyError if these are not dicts of items, or a user has no item to find.
     """
     devices = _check_arguments(devices, net=net)
 
@@ -204,8 +204,8 @@ def train_ranking(
     """Train a model of rankings: the last two arrays of a batch are items to rank high, and items to rank low.
 
     After every ``eval_step`` epochs the result of ``evaluator``, which is called like :func:`evaluate_ranking`, is
-    drawn; at the end it is printed, with the mean loss of a pair. Raises TypeError or ValueError where these cannot be
-    called, or there is no batch.
+    drawn; at the end it is printed, with the mean loss of a pair. Raises TypeError or ValueError if these cannot be
+    called, or there are no batches.
     """
     devices = _check_arguments(devices, net=net, loss=loss, evaluator=evaluator)
     check_instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
@@ -267,7 +267,7 @@ class CTRDataset(gluon.data.Dataset):
         """Read the file; values that occur less than ``min_threshold`` times are rare.
 
         For test data, ``feat_mapper`` and ``defaults`` are those of the training data. Lines with more or fewer fields
-        are left out. Raises FileNotFoundError where there is no such file, TypeError or ValueError where no line has
+        are left out. Raises FileNotFoundError if there is no such file, TypeError or ValueError if no line has
         this form, or a size is below 1.
         """
         self.NUM_FEATS = size("num_feat", num_feat)

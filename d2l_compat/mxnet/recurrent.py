@@ -62,7 +62,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
     def __init__(self, rnn: nn.Block, vocab_size: int, lr: float = 0.01) -> None:
         """Create the model; ``rnn`` takes (steps, batch, vocab_size).
 
-        Raises TypeError or ValueError for arguments of another kind.
+        Raises TypeError or ValueError for arguments of the wrong type.
         """
         super().__init__()
         checks.check_instance("rnn", rnn, nn.Block, "a layer")
@@ -94,7 +94,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
     ) -> str:
         """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
 
-        Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
+        Raises TypeError or ValueError if an argument has the wrong type, or ``prefix`` is empty.
         """
 
         def step(token: int, state: Any) -> tuple[int, Any]:
@@ -175,7 +175,7 @@ class RNNModel(nn.Block):
     def __init__(self, rnn_layer: nn.Block, vocab_size: int) -> None:
         """Create the model; ``rnn_layer`` takes (steps, batch, vocab_size).
 
-        Raises TypeError or ValueError for arguments of another kind.
+        Raises TypeError or ValueError for arguments of the wrong type.
         """
         super().__init__()
         checks.check_instance("rnn_layer", rnn_layer, nn.Block, "a recurrent layer of Gluon's")
@@ -201,7 +201,7 @@ def _one_hot(X: np.ndarray, vocab_size: int) -> np.ndarray:
 def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Context) -> str:
     """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
 
-    Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
+    Raises TypeError or ValueError if an argument has the wrong type, or ``prefix`` is empty.
     """
     checks.check_callable("net", net)
 
@@ -237,7 +237,7 @@ def train_epoch_ch8(
 
     ``loss(y_hat, y)`` is averaged; ``updater`` is called with ``batch_size=1``. Gradients are clipped to the norm 1.
     With ``use_random_iter`` each batch begins with a new state, otherwise with the last state of the batch before.
-    Raises TypeError or ValueError where these cannot be called, or there is no batch (X, Y).
+    Raises TypeError or ValueError if these cannot be called, or there are no batches (X, Y).
     """
     for what, function in ("net", net), ("loss", loss), ("updater", updater):
         checks.check_callable(what, function)
@@ -273,7 +273,7 @@ def train_ch8(
     """Train a language model with stochastic gradient descent, cross-entropy and :func:`train_epoch_ch8`.
 
     Every ten epochs the perplexity is drawn, and the model's continuation of *time traveller* printed. Raises TypeError
-    or ValueError where ``num_epochs`` is below 1, or there is no batch (X, Y).
+    or ValueError if ``num_epochs`` is below 1, or there are no batches (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
     checks.check_callable("net", net)

@@ -42,8 +42,8 @@ class RotaryEncoding(layers.RotaryEncoding, nn.Block):
         """Rotate ``X`` by the positions offset, offset + 1, and so on.
 
         ``X`` is floating point, shape (batch, steps, num_hiddens), where the batch may be batch * heads;
-        the result has its shape and dtype. Raises ValueError or TypeError where ``X`` does not fit, or
-        ``offset`` is not an integer of at least 0 or leads past ``max_len``.
+        the result has its shape and dtype. Raises ValueError or TypeError if ``X`` does not fit, or
+        ``offset`` is not an integer of at least 0 or the positions exceed ``max_len``.
         """
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
@@ -59,8 +59,8 @@ class RotaryEncoding(layers.RotaryEncoding, nn.Block):
 def alibi_slopes(num_heads: int) -> np.ndarray:
     """Return the slope of each head for ALiBi (Press et al., 2022): the decrease of scores per position of distance.
 
-    It is 2^(-8h/H) for head h, counted from 1, of H = ``num_heads``, and follows the authors' code where H is no power of
-    two. The shape is (num_heads,), float32. The slopes times minus the distance i - j are a ``score_bias``. Raises
-    ValueError or TypeError where ``num_heads`` is no integer of at least 1.
+    It is 2^(-8h/H) for head h, counted from 1, of H = ``num_heads``, and follows the authors' code if H is not a power
+    of two. The shape is (num_heads,), float32. The slopes times minus the distance i - j are a ``score_bias``. Raises
+    ValueError or TypeError if ``num_heads`` is not an integer of at least 1.
     """
     return np.array(encoding.slopes(checks.size("num_heads", num_heads)), dtype="float32")

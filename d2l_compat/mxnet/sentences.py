@@ -38,7 +38,7 @@ class SNLIDataset(sentences.SNLI, gluon.data.Dataset):
 
     Sentences have the shape (num_steps,); labels are those of :func:`read_snli`. In ``SNLIDataset(dataset, num_steps,
     vocab=None)``, ``dataset`` is a result of :func:`read_snli`; ``vocab`` by default has its words that occur at least 5
-    times. Raises TypeError or ValueError for others.
+    times. Raises TypeError or ValueError for other arguments.
     """
 
     tensor = staticmethod(_to_int32)
@@ -66,7 +66,7 @@ def _to_numpy(dataset: SNLIDataset) -> gluon.data.ArrayDataset:
 def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) -> str:
     """Return whether a review is "positive" or "negative", by a network with two classes.
 
-    ``net`` gets token indices (1, words). Raises TypeError or ValueError where arguments are of another kind, or there
+    ``net`` gets token indices (1, words). Raises TypeError or ValueError if an argument has the wrong type, or there
     are no words.
     """
     check_callable("net", net)
@@ -80,7 +80,7 @@ def predict_snli(
     """Return the relation of two lists of words: "entailment", "contradiction" or "neutral".
 
     ``net`` has three classes, and gets a list of two arrays of token indices, (1, words) each. Raises TypeError or
-    ValueError where arguments are of another kind, or there are no words.
+    ValueError if an argument has the wrong type, or there are no words.
     """
     check_callable("net", net)
     pair = sentences.encode_pair(premise, hypothesis, vocab)

@@ -91,7 +91,7 @@ class GRU(Module):
     def __init__(self, num_hiddens: int, num_layers: int, dropout: float = 0) -> None:
         """Create the layers; ``dropout``, from 0 to 1, is the share dropped between them in training.
 
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()
         num_hiddens, num_layers = shared.recurrent_sizes(
@@ -171,7 +171,7 @@ class Seq2SeqEncoder(Encoder):
         num_layers: int,
         dropout: float = 0,
     ) -> None:
-        """Create the layers. Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the layers. Raises ValueError or TypeError for arguments of the wrong type or range."""
         super().__init__()
         sizes = shared.recurrent_sizes(dropout, vocab_size=vocab_size, embed_size=embed_size)
         self.embedding = nn.Embedding(*sizes)

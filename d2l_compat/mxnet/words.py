@@ -28,7 +28,7 @@ def batchify(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     """Turn examples (center, context, noise words) into a batch of four float32 arrays.
 
     They are centers (batch, 1), contexts and noise (batch, longest), padded with 0, a mask that is 1 at words and 0 at
-    padding, and labels that are 1 at words of the context, of the same shape. Raises TypeError or ValueError where there
+    padding, and labels that are 1 at words of the context, of the same shape. Raises TypeError or ValueError if there
     are no examples, or others.
     """
     centers, contexts_negatives, masks, labels = (

@@ -70,7 +70,7 @@ def multibox_prior(data: Tensor, sizes: Any, ratios: Any) -> Tensor:
 
     Coordinates are float32, in fractions of the picture's sides. Around a pixel there are all ``sizes`` with the first
     of ``ratios``, then the first size with the other ratios. For size s and ratio r, the width is s * sqrt(r) times the
-    picture's height, and the height s / sqrt(r) times. Raises TypeError or ValueError where there is no pixel, or a size
+    picture's height, and the height s / sqrt(r) times. Raises TypeError or ValueError if there is no pixel, or a size
     or ratio is not above 0.
     """
     arrays.check_instance("data", data)

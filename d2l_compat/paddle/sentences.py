@@ -35,7 +35,7 @@ class SNLIDataset(sentences.SNLI, Dataset[Any]):
 
     Sentences have the shape (num_steps,); labels are those of :func:`read_snli`. In ``SNLIDataset(dataset, num_steps,
     vocab=None)``, ``dataset`` is a result of :func:`read_snli`; ``vocab`` by default has its words that occur at least 5
-    times. Raises TypeError or ValueError for others.
+    times. Raises TypeError or ValueError for other arguments.
     """
 
     tensor = staticmethod(paddle.to_tensor)
@@ -53,7 +53,7 @@ def load_data_snli(batch_size: int, num_steps: int = 50) -> tuple[DataLoader, Da
 def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) -> str:
     """Return whether a review is "positive" or "negative", by a network with two classes.
 
-    ``net`` gets token indices (1, words). Raises TypeError or ValueError where arguments are of another kind, or there
+    ``net`` gets token indices (1, words). Raises TypeError or ValueError if an argument has the wrong type, or there
     are no words.
     """
     check_callable("net", net)
@@ -68,7 +68,7 @@ def predict_snli(
     """Return the relation of two lists of words: "entailment", "contradiction" or "neutral".
 
     ``net`` has three classes, and gets a list of two tensors of token indices, (1, words) each. Raises TypeError or
-    ValueError where arguments are of another kind, or there are no words.
+    ValueError if an argument has the wrong type, or there are no words.
     """
     check_callable("net", net)
     pair = sentences.encode_pair(premise, hypothesis, vocab)

@@ -55,7 +55,7 @@ class AdditiveAttention(keras.layers.Layer):
     def __init__(self, **arguments: Any) -> None:
         """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__(**pop_layer_arguments(arguments))
 

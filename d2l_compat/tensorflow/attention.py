@@ -9,7 +9,7 @@ that a causal mask hides, and to those whose ``score_bias`` is minus infinity.
 
 The layers are Keras layers: they can be part of models, are saved and loaded with them, and take
 NumPy arrays wherever they take tensors. Shapes and dtypes are checked as far as they are known, also
-while a graph is traced. Lengths and offsets are checked by value where their values are known, so a
+while a graph is traced. Lengths and offsets are checked by value if their values are known, so a
 call with ``valid_lens`` on a GPU waits for them.
 """
 
@@ -48,7 +48,7 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> Tensor:
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
         Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a separate
-        length for each query; None takes every key.
+        length for each query; None means all keys.
 
     Returns
     -------
@@ -232,7 +232,7 @@ class MultiHeadAttention(keras.layers.Layer):
         """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
         Raises ValueError if num_hiddens is not a multiple of num_heads, and ValueError or TypeError
-        for arguments of a wrong range or kind.
+        for arguments of the wrong type or range.
         """
         num_hiddens, num_heads = arguments["num_hiddens"], arguments["num_heads"]
         checks.check_heads(num_hiddens, num_heads)
@@ -353,7 +353,7 @@ class MultiHeadAttention(keras.layers.Layer):
 def transpose_qkv(X: Array, num_heads: int) -> Tensor:
     """Reshape (batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
 
-    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide num_hiddens.
+    Raises ValueError or TypeError for a wrong rank, or if num_heads does not divide num_hiddens.
     """
     num_heads = arrays.check_head_split(X, num_heads)
     batch, steps, num_hiddens = dynamic_shape(X)
@@ -365,7 +365,7 @@ def transpose_qkv(X: Array, num_heads: int) -> Tensor:
 def transpose_output(X: Array, num_heads: int) -> Tensor:
     """Reshape (batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide the batch.
+    Raises ValueError or TypeError for a wrong rank, or if num_heads does not divide the batch.
     """
     num_heads = arrays.check_head_merge(X, num_heads)
     X = tf.transpose(_split_batch(X, num_heads), (0, 2, 1, 3))
@@ -407,13 +407,13 @@ class PositionalEncoding(PositionTable):
 
         ``X`` is floating point, shape (batch, steps, num_hiddens), and as with every Keras layer
         is cast to the layer's dtype; the result has its shape. ``offset`` lets a decoder that
-        goes token by token continue where it stopped. Raises ValueError or TypeError where ``X``
-        does not fit, or ``offset`` is not an integer of at least 0 or leads past ``max_len``.
+        goes token by token continue where it stopped. Raises ValueError or TypeError if ``X``
+        does not fit, or ``offset`` is not an integer of at least 0 or the positions exceed ``max_len``.
         """
         return super().__call__(X, offset, **kwargs)
 
     def call(self, X: Tensor, offset: int = 0, training: bool | None = None) -> Tensor:
-        # Unlike Python's slices, `tf.slice` fails where it leads past the end.
+        # Unlike Python's slices, `tf.slice` fails if it goes past the end.
         P = tf.slice(self._table, (0, offset, 0), (1, dynamic_shape(X)[1], self.num_hiddens))
         return self.dropout(X + P, training=training)
 

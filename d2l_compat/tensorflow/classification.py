@@ -43,7 +43,7 @@ def load_data_fashion_mnist(
 def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
     """Return the accuracy of ``net`` over all batches (X, y).
 
-    Raises TypeError or ValueError where ``net`` cannot be called, or there is no batch.
+    Raises TypeError or ValueError if ``net`` cannot be called, or there are no batches.
     """
     return shared.mean_accuracy(net, data_iter)
 
@@ -69,7 +69,7 @@ def train_epoch_ch3(
 
     ``loss(y_hat, y)`` returns one number per example, or is a Keras loss; ``updater`` is a Keras optimizer, or is called
     like an :class:`Updater`. A Keras layer is called with ``training=True``. Raises TypeError or ValueError if these
-    cannot be called, or there is no batch (X, y).
+    cannot be called, or there are no batches (X, y).
     """
     is_optimizer = isinstance(updater, keras.optimizers.Optimizer)
     for what, function in ("net", net), ("loss", loss):
@@ -117,7 +117,8 @@ class TrainCallback(keras.callbacks.Callback):
     ) -> None:
         """Create the callback for a ``net`` compiled with the metric ``accuracy``; ``device_name`` is printed.
 
-        Raises TypeError or ValueError if ``net`` is not a Keras model, ``num_epochs`` is below 1, or there is no batch.
+        Raises TypeError or ValueError if ``net`` is not a Keras model, ``num_epochs`` is below 1, or there are no
+        batches.
         """
         super().__init__()
         check_instance("net", net, keras.Model, "a Keras model")
@@ -154,7 +155,8 @@ def train_ch6(
     """Train the model ``net_fn()`` with stochastic gradient descent and cross-entropy on ``device``, and return it.
 
     The default device is the first GPU, or the CPU. Loss and accuracy are drawn, and printed at the end. Raises
-    TypeError or ValueError if ``net_fn`` does not return a Keras model, ``num_epochs`` is below 1, or there is no batch.
+    TypeError or ValueError if ``net_fn`` does not return a Keras model, ``num_epochs`` is below 1, or there are no
+    batches.
     """
     check_callable("net_fn", net_fn)
     lr = real("lr", lr, "a number")

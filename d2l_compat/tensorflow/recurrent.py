@@ -66,7 +66,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
     def __init__(self, rnn: keras.layers.Layer, vocab_size: int, lr: float = 0.01) -> None:
         """Create the model; ``rnn`` takes (steps, batch, vocab_size).
 
-        Raises TypeError or ValueError for arguments of another kind.
+        Raises TypeError or ValueError for arguments of the wrong type.
         """
         super().__init__()
         checks.check_instance("rnn", rnn, keras.layers.Layer, "a layer")
@@ -95,7 +95,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
     def predict(self, prefix: str, num_preds: int, vocab: Any, device: Any = None) -> str:
         """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
 
-        Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
+        Raises TypeError or ValueError if an argument has the wrong type, or ``prefix`` is empty.
         """
 
         def step(token: int, state: Any) -> tuple[int, Any]:
@@ -186,7 +186,7 @@ class RNNModel(keras.layers.Layer):
     def __init__(self, rnn_layer: keras.layers.RNN, vocab_size: int, **kwargs: Any) -> None:
         """Create the model; ``rnn_layer`` takes (batch, steps, vocab_size), and returns all outputs and its state.
 
-        ``kwargs`` are those of any Keras layer. Raises TypeError or ValueError for arguments of another kind.
+        ``kwargs`` are those of any Keras layer. Raises TypeError or ValueError for arguments of the wrong type.
         """
         super().__init__(**kwargs)
         checks.check_instance(
@@ -221,7 +221,7 @@ def _one_hot(X: Any, vocab_size: int) -> Tensor:
 def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any) -> str:
     """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
 
-    Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
+    Raises TypeError or ValueError if an argument has the wrong type, or ``prefix`` is empty.
     """
     checks.check_callable("net", net)
 
@@ -252,7 +252,7 @@ def train_epoch_ch8(
 
     ``loss(y, y_hat)`` is a Keras loss, a mean; ``updater`` is a Keras optimizer. Gradients are clipped to the norm 1.
     With ``use_random_iter`` each batch begins with a new state, otherwise with the last state of the batch before.
-    Raises TypeError or ValueError where arguments are of another kind, or there is no batch (X, Y).
+    Raises TypeError or ValueError if an argument has the wrong type, or there are no batches (X, Y).
     """
     checks.check_callable("net", net)
     checks.check_callable("loss", loss)
@@ -288,7 +288,7 @@ def train_ch8(
     """Train a language model with stochastic gradient descent, cross-entropy and :func:`train_epoch_ch8`.
 
     Every ten epochs the perplexity is drawn, and the model's continuation of *time traveller* printed. Raises TypeError
-    or ValueError where ``num_epochs`` is below 1, or there is no batch (X, Y).
+    or ValueError if ``num_epochs`` is below 1, or there are no batches (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
     device: Any = try_gpu()

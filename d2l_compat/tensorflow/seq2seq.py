@@ -127,7 +127,7 @@ class GRU(Module):
         """Create the layers; ``dropout``, from 0 to 1, is the share of each layer's inputs dropped in training.
 
         At 1, Keras drops none. ``kwargs`` are those of any Keras model. Raises ValueError or TypeError
-        for arguments of a wrong range or kind.
+        for arguments of the wrong type or range.
         """
         super().__init__(**kwargs)
         num_hiddens, num_layers = shared.recurrent_sizes(
@@ -193,7 +193,7 @@ class Seq2SeqEncoder(Encoder):
     ) -> None:
         """Create the layers; ``kwargs`` are those of any Keras layer.
 
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__(**kwargs)
         vocab_size, embed_size = shared.recurrent_sizes(

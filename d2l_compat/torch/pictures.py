@@ -66,7 +66,7 @@ def read_voc_images(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Read Pascal VOC's pictures, and for each a picture with its pixels' classes as colours.
 
-    All are (3, height, width), uint8 from 0 to 255, for training or for the test. Raises FileNotFoundError where a file is
+    All are (3, height, width), uint8 from 0 to 255, for training or for the test. Raises FileNotFoundError if a file is
     not in the folder.
     """
     pictures, colormaps = voc.read(voc_dir, is_train)
@@ -96,8 +96,8 @@ def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
     """Crop the same random part, (3, height, width), from two pictures (3, rows, columns).
 
-    Raises ValueError or TypeError where the pictures differ in size, or ``height`` and ``width`` are no sizes or larger
-    than the pictures'.
+    Raises ValueError or TypeError if the pictures differ in size, or ``height`` or ``width`` is not an integer
+    of at least 1 or exceeds the pictures'.
     """
     voc.check_pair(feature, label, 0)
     rows, columns = voc.draw_crop(

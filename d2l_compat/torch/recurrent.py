@@ -66,7 +66,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
     def __init__(self, rnn: nn.Module, vocab_size: int, lr: float = 0.01) -> None:
         """Create the model; ``rnn`` takes (steps, batch, vocab_size).
 
-        Raises TypeError or ValueError for arguments of another kind.
+        Raises TypeError or ValueError for arguments of the wrong type.
         """
         super().__init__()
         checks.check_instance("rnn", rnn, nn.Module, "a layer")
@@ -98,7 +98,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
     ) -> str:
         """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
 
-        Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
+        Raises TypeError or ValueError if an argument has the wrong type, or ``prefix`` is empty.
         """
 
         def step(token: int, state: Any) -> tuple[int, Any]:
@@ -155,8 +155,8 @@ class RNNModelScratch:
         """Create the parameters with ``get_params(vocab_size, num_hiddens, device)``.
 
         ``init_state(batch_size, num_hiddens, device)`` returns a state; ``forward_fn(X, state, params)`` returns logits
-        (steps * batch, vocab_size) for X (steps, batch, vocab_size), and the state. Raises TypeError or ValueError where
-        these are no functions, or sizes are below 1.
+        (steps * batch, vocab_size) for X (steps, batch, vocab_size), and the state. Raises TypeError or ValueError if
+        these are not functions, or sizes are below 1.
         """
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = checks.size("num_hiddens", num_hiddens)
@@ -179,7 +179,7 @@ class RNNModel(nn.Module):
     def __init__(self, rnn_layer: nn.RNNBase, vocab_size: int) -> None:
         """Create the model; ``rnn_layer`` takes (steps, batch, vocab_size).
 
-        Raises TypeError or ValueError for arguments of another kind.
+        Raises TypeError or ValueError for arguments of the wrong type.
         """
         super().__init__()
         checks.check_instance("rnn_layer", rnn_layer, nn.RNNBase, "a recurrent layer of PyTorch's")
@@ -210,7 +210,7 @@ def predict_ch8(
 ) -> str:
     """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
 
-    Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
+    Raises TypeError or ValueError if an argument has the wrong type, or ``prefix`` is empty.
     """
     checks.check_callable("net", net)
 
@@ -226,8 +226,8 @@ def predict_ch8(
 def grad_clipping(net: Any, theta: float) -> None:
     """Scale the gradients of ``net`` in place so that their joint norm is at most ``theta``.
 
-    These are the gradients of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError where ``theta``
-    is no number above 0.
+    These are the gradients of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError if ``theta``
+    is not a number above 0.
     """
     theta = shared.clipping_threshold(theta)
     params = net.parameters() if isinstance(net, nn.Module) else net.params
@@ -246,7 +246,7 @@ def train_epoch_ch8(
 
     ``loss(y_hat, y)`` is averaged; ``updater`` is an optimizer, or a function that is called with ``batch_size=1``.
     Gradients are clipped to the norm 1. With ``use_random_iter`` each batch begins with a new state, otherwise with the
-    last state of the batch before. Raises TypeError or ValueError where these cannot be called, or there is no batch
+    last state of the batch before. Raises TypeError or ValueError if these cannot be called, or there are no batches
     (X, Y).
     """
     checks.check_callable("net", net)
@@ -288,7 +288,7 @@ def train_ch8(
     """Train a language model with stochastic gradient descent, cross-entropy and :func:`train_epoch_ch8`.
 
     Every ten epochs the perplexity is drawn, and the model's continuation of *time traveller* printed. Raises TypeError or
-    ValueError where ``num_epochs`` is below 1, or there is no batch (X, Y).
+    ValueError if ``num_epochs`` is below 1, or there are no batches (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
     checks.check_callable("net", net)

@@ -83,5 +83,5 @@ def to(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
+    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is not a tensor."""
     arrays.check_shape(x, shape)

@@ -26,7 +26,7 @@ def batchify(data: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Turn examples (center, context, noise words) into a batch of four int64 tensors.
 
     They are centers (batch, 1), contexts and noise (batch, longest), padded with 0, a mask that is 1 at words and 0 at
-    padding, and labels that are 1 at words of the context, of the same shape. Raises TypeError or ValueError where there
+    padding, and labels that are 1 at words of the context, of the same shape. Raises TypeError or ValueError if there
     are no examples, or others.
     """
     centers, numbers, masks, labels = map(torch.from_numpy, words.pad_examples(data))

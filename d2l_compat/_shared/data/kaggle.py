@@ -16,7 +16,7 @@ from d2l_compat._shared.data.files import rephrase_os_errors
 def read_csv_labels(fname: str | Path) -> dict[str, str]:
     """Read names from a file's first column and labels from its second, after a line of headings.
 
-    Raises FileNotFoundError where there is no such file, ValueError for a line of more or fewer columns.
+    Raises FileNotFoundError if there is no such file, ValueError for a line of more or fewer columns.
     """
     check_instance("fname", fname, (str, Path), "a file's name")
     with rephrase_os_errors("fname", Path(fname), "a file that can be read"):
@@ -30,7 +30,7 @@ def read_csv_labels(fname: str | Path) -> dict[str, str]:
 def copyfile(filename: str | Path, target_dir: str | Path) -> None:
     """Copy a file into a folder, which is created if necessary.
 
-    Raises FileNotFoundError where there is no such file, OSError where it cannot be copied.
+    Raises FileNotFoundError if there is no such file, OSError if it cannot be copied.
     """
     for what, value in ("filename", filename), ("target_dir", target_dir):
         check_instance(what, value, (str, Path), "a name")
@@ -68,7 +68,7 @@ def reorg_train_valid(data_dir: str | Path, labels: Mapping[str, str], valid_rat
 def reorg_test(data_dir: str | Path) -> None:
     """Copy the pictures of ``test`` into ``test/unknown``, since their labels are unknown.
 
-    Raises FileNotFoundError where there is no such folder.
+    Raises FileNotFoundError if there is no such folder.
     """
     output = _output_folder(data_dir)
     for picture in _list_pictures(data_dir, "test"):

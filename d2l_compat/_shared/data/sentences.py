@@ -25,7 +25,7 @@ Examples = tuple[Numbers, Numbers]
 def read_imdb(data_dir: str | Path, is_train: bool) -> tuple[list[str], list[int]]:
     """Read film reviews and their labels, for training or for the test: positive ones, 1, then negative ones, 0.
 
-    Each kind is sorted by file names. Raises FileNotFoundError where there is no such folder.
+    Each kind is sorted by file names. Raises FileNotFoundError if there is no such folder.
     """
     folder = _check_folder(data_dir, is_train)
     part = folder / ("train" if is_train else "test")
@@ -59,7 +59,7 @@ def read_snli(data_dir: str | Path, is_train: bool) -> tuple[list[str], list[str
     """Read premises, hypotheses, and their labels: 0 entailment, 1 contradiction, 2 neutral.
 
     They are for training or for the test; pairs on whose label people did not agree are left out. Raises
-    FileNotFoundError where there is no such file, ValueError where it has other lines.
+    FileNotFoundError if there is no such file, ValueError if it has other lines.
     """
     folder = _check_folder(data_dir, is_train)
     path = folder / f"snli_1.0_{'train' if is_train else 'test'}.txt"
@@ -104,7 +104,7 @@ class SNLI:
     def __init__(self, dataset: Any, num_steps: int, vocab: Any = None) -> None:
         """Encode ``dataset``, a result of :func:`read_snli`; ``vocab`` by default has its words that occur 5 times.
 
-        Raises TypeError or ValueError for others.
+        Raises TypeError or ValueError for other arguments.
         """
         self.num_steps = size("num_steps", num_steps)
         premises, hypotheses, labels = _parse_dataset(dataset)

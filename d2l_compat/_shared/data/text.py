@@ -101,14 +101,14 @@ def tokenize(lines: Iterable[str], token: str = "word") -> list[list[str]]:
 
 
 def count_corpus(tokens: Iterable[Any]) -> Counter[str]:
-    """Count the tokens in a list of tokens or of lists of tokens. Raises TypeError for others."""
+    """Count the tokens in a list of tokens or of lists of tokens. Raises TypeError for other arguments."""
     return _count("tokens", tokens)
 
 
 def truncate_pad(line: list[Any], num_steps: int, padding_token: Any) -> list[Any]:
     """Cut ``line`` off at ``num_steps`` tokens, or pad it to this length with ``padding_token``.
 
-    Raises TypeError if ``line`` is no list, TypeError or ValueError if ``num_steps`` is below 1.
+    Raises TypeError if ``line`` is not a list, TypeError or ValueError if ``num_steps`` is below 1.
     """
     check_instance("line", line, list, "a list of tokens")
     return fit_length(line, size("num_steps", num_steps), padding_token)
@@ -148,7 +148,7 @@ def bleu(pred_seq: str, label_seq: str, k: int) -> float:
     occurs there. Tokens are separated by blanks. n-grams longer than the prediction do not count. An empty prediction
     scores 0.
 
-    Raises TypeError if the sentences are not strings, TypeError or ValueError where ``k`` is not an
+    Raises TypeError if the sentences are not strings, TypeError or ValueError if ``k`` is not an
     integer of at least 1.
     """
     k = integer("k", k, 1)

@@ -39,7 +39,7 @@ def read_time_machine() -> list[str]:
 def load_corpus_time_machine(max_tokens: int = -1) -> tuple[list[int], Any]:
     """Return the novel as a list of character indices, the first ``max_tokens`` or all, and their vocabulary.
 
-    Raises TypeError if ``max_tokens`` is no integer, and what :func:`download` raises.
+    Raises TypeError if ``max_tokens`` is not an integer, and what :func:`download` raises.
     """
     max_tokens = integer("max_tokens", max_tokens)
     lines = tokenize(read_time_machine(), "char")

@@ -56,7 +56,7 @@ def make_examples(paragraphs: Any, max_len: int) -> tuple[Vocab, tuple[NDArray[A
     """Return the vocabulary, and pairs of sentences with some tokens masked, half of them consecutive.
 
     The arrays are tokens and segments (pairs, max_len), lengths (pairs,), positions of masked tokens, their weights, 1 or
-    0 for padding, and their labels, each (pairs, predictions), and 1 where the second sentence follows the first
+    0 for padding, and their labels, each (pairs, predictions), and 1 if the second sentence follows the first
     (pairs,). Weights are float32, all others int64. Longer pairs are left out.
     """
     size("max_len", max_len)
@@ -124,7 +124,7 @@ class WikiText:
     def __init__(self, paragraphs: Any, max_len: int) -> None:
         """Create the tensors.
 
-        Raises TypeError or ValueError if the paragraphs are no lists of sentences, or no pair fits into ``max_len``.
+        Raises TypeError or ValueError if the paragraphs are not lists of sentences, or no pair fits into ``max_len``.
         """
         self.vocab, arrays = make_examples(paragraphs, max_len)
         self._columns = [*map(self.tensor, arrays)]
