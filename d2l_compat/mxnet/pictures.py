@@ -26,7 +26,7 @@ Batches = tuple[gluon.data.DataLoader, gluon.data.DataLoader]
 
 
 def read_data_bananas(is_train: bool = True) -> tuple[list[np.ndarray], np.ndarray]:
-    """Read D2L's pictures of bananas and their labels, for training or for the test.
+    """Read D2L's pictures of bananas and their labels, for training or for testing.
 
     Pictures are (256, 256, 3), uint8 from 0 to 255; labels (pictures, 1, 5), float32, are class 0 and the corners of the
     box in fractions of the picture. Raises what :func:`download_extract` raises.
@@ -51,7 +51,7 @@ class BananasDataset(gluon.data.Dataset):
 
 
 def load_data_bananas(batch_size: int) -> Batches:
-    """Return batches of :class:`BananasDataset`, shuffled for training, and for the test."""
+    """Return batches of :class:`BananasDataset` for training, shuffled, and for testing."""
     checks.size("batch_size", batch_size)
     train = BananasDataset(is_train=True)
     test = BananasDataset(is_train=False)
@@ -66,7 +66,7 @@ def read_voc_images(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Read Pascal VOC's pictures, and for each a picture with its pixels' classes as colours.
 
-    All are (height, width, 3), uint8 from 0 to 255, for training or for the test. Raises FileNotFoundError if a file is
+    All are (height, width, 3), uint8 from 0 to 255, for training or for testing. Raises FileNotFoundError if a file is
     not in the folder.
     """
     pictures, colormaps = voc.read(voc_dir, is_train)
@@ -142,7 +142,7 @@ class VOCSegDataset(gluon.data.Dataset):
 
 
 def load_data_voc(batch_size: int, crop_size: tuple[int, int]) -> Batches:
-    """Return full batches of :class:`VOCSegDataset`, shuffled for training, and for the test.
+    """Return full batches of :class:`VOCSegDataset` for training, shuffled, and for testing.
 
     Raises what :func:`download_extract` raises.
     """

@@ -36,7 +36,7 @@ __all__ = [
 def split_data_ml100k(
     data: Any, num_users: int, num_items: int, split_mode: str = "random", test_ratio: float = 0.1
 ) -> tuple[Any, Any]:
-    """Split the ratings that :func:`read_data_ml100k` returns into a table for training and one for the test.
+    """Split the ratings that :func:`read_data_ml100k` returns into a table for training and one for testing.
 
     "random" puts each rating into the test with the probability ``test_ratio``. "seq-aware" puts each user's newest
     rating into the test and ignores ``test_ratio``; the others are sorted by user and time, with columns 0 to 3. Raises
@@ -70,7 +70,7 @@ def split_and_load_ml100k(
     test_ratio: float = 0.1,
     batch_size: int = 256,
 ) -> tuple[int, int, gluon.data.DataLoader, gluon.data.DataLoader]:
-    """Load MovieLens: the numbers of users and items, and batches for training, shuffled, and for the test.
+    """Load MovieLens: the numbers of users and items, and batches for training, shuffled, and for testing.
 
     A batch is (users, items, ratings). Examples that do not fill the last training batch begin the next epoch. Raises
     what :func:`read_data_ml100k`, :func:`split_data_ml100k` and :func:`load_data_ml100k` raise.

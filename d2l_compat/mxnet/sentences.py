@@ -21,7 +21,7 @@ def _to_int32(x: Any) -> np.ndarray:
 def load_data_imdb(
     batch_size: int, num_steps: int = 500
 ) -> tuple[gluon.data.DataLoader, gluon.data.DataLoader, Vocab]:
-    """Load IMDb's film reviews in batches, shuffled for training, and for the test, and the vocabulary.
+    """Load batches of IMDb's film reviews for training, shuffled, and for testing, and the vocabulary.
 
     A batch is token indices (batch, num_steps) and labels (batch,), 1 for positive and 0 for negative reviews, both
     int32. Longer reviews are cut off, shorter ones padded with ``<unk>``. Raises TypeError or ValueError for sizes below
@@ -47,7 +47,7 @@ class SNLIDataset(sentences.SNLI, gluon.data.Dataset):
 def load_data_snli(
     batch_size: int, num_steps: int = 50
 ) -> tuple[gluon.data.DataLoader, gluon.data.DataLoader, Vocab]:
-    """Load batches of :class:`SNLIDataset`, shuffled for training, and for the test, and the vocabulary.
+    """Load batches of :class:`SNLIDataset` for training, shuffled, and for testing, and the vocabulary.
 
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
     """

@@ -28,7 +28,7 @@ __all__ = [
 def load_data_fashion_mnist(
     batch_size: int, resize: int | tuple[int, int] | None = None
 ) -> tuple[DataLoader, DataLoader]:
-    """Return Fashion-MNIST in batches, shuffled for training, and for the test.
+    """Return batches of Fashion-MNIST for training, shuffled, and for testing.
 
     Pictures are those of :class:`FashionMNIST`, ``resize`` pixels wide and high, or (height, width), by default 28;
     labels are int64 (batch, 1). Raises TypeError or ValueError for sizes below 1, and what :func:`download` raises.

@@ -28,7 +28,8 @@ def batchify(data: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
     They are centers (batch, 1), contexts and noise (batch, longest), padded with 0, a mask that is 1 at words and 0 at
     padding, and labels that are 1 at words of the context, of the same shape. The mask is float32, since Paddle divides no
-    loss by integers; all others are int64. Raises TypeError or ValueError if there are no examples, or others.
+    loss by integers; all others are int64. Raises TypeError or ValueError if there are no examples, or an example is
+    malformed.
     """
     centers, numbers, masks, labels = map(paddle.to_tensor, words.pad_examples(data))
     return centers, numbers, masks.astype("float32"), labels

@@ -31,7 +31,7 @@ __all__ = [
 def load_data_fashion_mnist(
     batch_size: int, resize: int | tuple[int, int] | None = None
 ) -> tuple[tf.data.Dataset, tf.data.Dataset]:
-    """Return Fashion-MNIST in batches as :class:`FashionMNIST` makes them: shuffled for training, and for the test.
+    """Return :class:`FashionMNIST`'s training batches, shuffled, and test batches.
 
     Pictures are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
     for sizes below 1, and what :func:`download` raises.

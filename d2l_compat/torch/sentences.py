@@ -20,7 +20,7 @@ __all__ = ["SNLIDataset", "load_data_imdb", "load_data_snli", "predict_sentiment
 def load_data_imdb(
     batch_size: int, num_steps: int = 500
 ) -> tuple[DataLoader[Any], DataLoader[Any], Vocab]:
-    """Load IMDb's film reviews in batches, shuffled for training, and for the test, and the vocabulary.
+    """Load batches of IMDb's film reviews for training, shuffled, and for testing, and the vocabulary.
 
     A batch is token indices (batch, num_steps) and labels (batch,), 1 for positive and 0 for negative reviews, both
     int64. Longer reviews are cut off, shorter ones padded with ``<unk>``. Raises TypeError or ValueError for sizes below
@@ -46,7 +46,7 @@ class SNLIDataset(sentences.SNLI, Dataset[Any]):
 def load_data_snli(
     batch_size: int, num_steps: int = 50
 ) -> tuple[DataLoader[Any], DataLoader[Any], Vocab]:
-    """Load batches of :class:`SNLIDataset`, shuffled for training, and for the test, and the vocabulary.
+    """Load batches of :class:`SNLIDataset` for training, shuffled, and for testing, and the vocabulary.
 
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
     """

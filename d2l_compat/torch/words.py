@@ -27,7 +27,7 @@ def batchify(data: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
     They are centers (batch, 1), contexts and noise (batch, longest), padded with 0, a mask that is 1 at words and 0 at
     padding, and labels that are 1 at words of the context, of the same shape. Raises TypeError or ValueError if there
-    are no examples, or others.
+    are no examples, or an example is malformed.
     """
     centers, numbers, masks, labels = map(torch.from_numpy, words.pad_examples(data))
     return centers, numbers, masks, labels

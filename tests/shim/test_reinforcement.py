@@ -411,7 +411,7 @@ def q_map(V: Any = ZEROS, pi: Any = ZEROS) -> None:
 KNOWN = "'FrozenLake-v1', the one environment that is known"
 ACTION = "0 (left), 1 (down), 2 (right) or 3 (up)"
 STATES = "shape (steps, 16), a number for each state of the map, and at least one step"
-LETTERS = "letters (rows, columns), as of env_info['desc']"
+LETTERS = "letters (rows, columns), like env_info['desc']"
 # fmt: off
 BAD_CALLS: dict[str, Callable[[], Any]] = {
     f"ValueError: name: got ''; need {KNOWN}": d2l.make_env,

@@ -34,7 +34,7 @@ def split(
     test_ratio: float,
     draw: Callable[[int], NDArray[Any]],
 ) -> tuple[Any, Any]:
-    """Split the ratings into tables for training and for the test; ``draw(n)`` draws n numbers from 0 to 1."""
+    """Split the ratings into tables for training and testing; ``draw(n)`` draws n numbers from 0 to 1."""
     _check_table(data, num_users, num_items)
     if split_mode == "seq-aware":
         return _split_newest(data)

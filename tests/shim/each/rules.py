@@ -97,7 +97,7 @@ FROM_0 = "K min_freq num_gpus num_noise_words num_preds offset SyntheticRegressi
 SHARES = "iou_threshold nms_threshold pos_threshold"
 AT_LEAST_0, AT_LEAST_1 = "an integer of at least 0", "an integer of at least 1"
 A_LAYER = "a layer or a function"
-VOCABULARY = "a vocabulary, as Vocab is"
+VOCABULARY = "a vocabulary, such as a Vocab"
 DEVICES = "a list of devices, at least one"
 
 # fmt: off
@@ -161,7 +161,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "batches of at least 1 arrays": "train_recsys_rating.train_iter",
         DEVICES: "split_batch.devices",
         "a list of tokens": "TokenEmbedding.[].tokens",
-        "a list of lines, strings": "lines",
+        "a list of strings": "lines",
         "a list of parameters": "sgd.params",
         "a list of gradients": "grads",
         "a tuple or a list of tensors": "data_arrays",
@@ -177,7 +177,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a list of sentences": "src_sentences tgt_sentences",
         "a list of words, at least one": "premise hypothesis",
         "a list of lists, at least one": "xlist ylist",
-        "letters (rows, columns), as of env_info['desc']": "env_desc",
+        "letters (rows, columns), like env_info['desc']": "env_desc",
     }),
     ((3, None, OBJECT), show_value, {
         "batches, at least one": """train_ch6.train_iter train_ch11.data_iter
@@ -189,16 +189,16 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     ((3, OBJECT), type_name, {
         "batches of 4 tensors...": "train_seq2seq.data_iter",
         "a list of tokens": "Vocab.tokens count_corpus.tokens reserved_tokens",
-        "a token, a string, or a list of them": "Vocab.[].tokens",
+        "a token (a string), or a list of tokens": "Vocab.[].tokens",
         "a list": "check_len.a",
         "a list of items": "rankedlist test_matrix",
         "a tuple of sizes": "check_shape.shape",
     }),
     (NOT_STRINGS, type_name, {
         "a string": "description",
-        "a curve's name, a string": "ProgressBoard.draw.label",
+        "a curve's name as a string": "ProgressBoard.draw.label",
         "a string of at least one character": "prefix",
-        "a sentence, a string": "pred_seq label_seq predict_sentiment.sequence src_sentence",
+        "a sentence as a string": "pred_seq label_seq predict_sentiment.sequence src_sentence",
         "a file's name": "fname data_path extract.filename",
         "a folder's name": "data_dir voc_dir download.folder",
         "a folder's name, or None": "download_extract.folder extract.folder",
@@ -261,10 +261,10 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"0 for 1 parameters": []}, {"one for each parameter": "grads"}),
     ({"list": []}, {"a list of numbers above 0, at least one": "sizes ratios"}),
     ({"an empty list": []}, {"at least one integer": "norm_shape strides"}),
-    (numbers(3), {"what voc_colormap2label gives": "colormap2label"}),
+    (numbers(3), {"the result of voc_colormap2label": "colormap2label"}),
     ({"''": ""}, {"a string of at least one character": "prefix"}),
     ({"shape (0,)": []}, {"four numbers, (x1, y1, x2, y2)": "bbox", "shape (boxes, 4)": "bboxes"}),
-    ({"3": 3, "None": None, "list": []}, {"a picture of 3 x 3 pixels, as the feature is": "voc_rand_crop.label"}),
+    ({"3": 3, "None": None, "list": []}, {"a picture of 3 x 3 pixels, like the feature": "voc_rand_crop.label"}),
 ]
 # fmt: on
 
