@@ -74,7 +74,7 @@ def train_epoch_ch3(
     """Train for one epoch; return the mean loss and the accuracy.
 
     ``loss(y_hat, y)`` returns one number per example. ``updater`` is a Gluon trainer, or a function that takes the
-    batch size and makes a step along the gradients of the summed losses. Raises TypeError or ValueError if these
+    batch size and takes a step along the gradients of the summed losses. Raises TypeError or ValueError if these
     cannot be called, or there are no batches (X, y).
     """
     update = updater.step if isinstance(updater, gluon.Trainer) else updater

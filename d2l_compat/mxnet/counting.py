@@ -43,7 +43,7 @@ def longest_chain(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
 def multiply_adds(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
     """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands, but
+    This covers matrix products, convolutions and attention, counted from the shapes of their operands, but
     not those inside a hybridized layer. Raises TypeError if the layer cannot be called or an input is not an array.
     """
     _check(layer, inputs)

@@ -238,7 +238,7 @@ def _split(batch: list[np.ndarray], devices: list[Context]) -> list[tuple[np.nda
 
 
 def _do_step(losses: list[np.ndarray], trainer: gluon.Trainer, batch_size: int) -> float:
-    """Make a step along the gradients of the losses on all devices, and return their sum."""
+    """Take a step along the gradients of the losses on all devices, and return their sum."""
     for device_losses in losses:
         device_losses.backward()
     trainer.step(batch_size)

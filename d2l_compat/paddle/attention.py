@@ -48,7 +48,7 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        Weights of X's shape and dtype. Past a length they are exactly 0; over a row they sum to
+        Weights of X's shape and dtype. Past the valid length they are exactly 0; over a row they sum to
         1, or to 0 if its length is 0.
 
     Raises
@@ -209,7 +209,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
         arrays.check_projection("queries", queries, self.W_q)
         arrays.check_projection("keys", keys, self.W_k)
         arrays.check_projection("values", values, self.W_v)
-        # Checked before they are repeated for the heads, so that a message shows what was given,
+        # Check them before they are repeated for the heads, so that a message shows what was given,
         # and before the projections could take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
@@ -226,7 +226,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
-            **masks,  # only those in use: a reader's own attention may support none
+            **masks,  # only those in use: a custom attention layer may support none
         )
         return self.W_o(self.transpose_output(pooled))
 

@@ -79,7 +79,7 @@ def train_epoch_ch3(
     """Train for one epoch; return the mean loss and the accuracy.
 
     ``loss(y_hat, y)`` is one number for each example; ``updater`` is an optimizer, or a function of the batch size that
-    makes a step along the gradients of the sum of the losses. Raises TypeError or ValueError if these cannot be
+    takes a step along the gradients of the sum of the losses. Raises TypeError or ValueError if these cannot be
     called, or there are no batches (X, y).
     """
     for what, function in ("net", net), ("loss", loss):

@@ -38,7 +38,7 @@ def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
 def multiply_adds(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands in the
+    This covers matrix products, convolutions and attention, counted from the shapes of their operands in the
     same program as :func:`longest_chain` reads. Raises TypeError if the layer is not a function or an input is not a
     tensor.
     """

@@ -40,7 +40,7 @@ def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
 def multiply_adds(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands. Raises
+    This covers matrix products, convolutions and attention, counted from the shapes of their operands. Raises
     TypeError if the layer is not a function or an input is not a tensor.
     """
     _check(layer, inputs)

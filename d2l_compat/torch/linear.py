@@ -55,7 +55,7 @@ def squared_loss(y_hat: Tensor, y: Tensor) -> Tensor:
 
 
 def sgd(params: Iterable[Tensor], lr: float, batch_size: int) -> None:
-    """Make a step of stochastic gradient descent in place; gradients are sums over ``batch_size`` examples.
+    """Take a step of stochastic gradient descent in place; gradients are sums over ``batch_size`` examples.
 
     Afterwards they are set to zero. Raises TypeError or ValueError if there is no gradient, or for a size below 1.
     """

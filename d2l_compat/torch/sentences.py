@@ -36,7 +36,7 @@ class SNLIDataset(sentences.SNLI, Dataset[Any]):
     """Pairs of sentences with labels, ((premise, hypothesis), label), int64.
 
     Sentences have the shape (num_steps,); labels are those of :func:`read_snli`. In ``SNLIDataset(dataset, num_steps,
-    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; ``vocab`` by default has its words that occur at least 5
+    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; ``vocab`` defaults to its words that occur at least 5
     times. Raises TypeError or ValueError for other arguments.
     """
 
@@ -55,7 +55,7 @@ def load_data_snli(
 
 
 def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) -> str:
-    """Return whether a review is "positive" or "negative", by a network with two classes.
+    """Return whether a review is "positive" or "negative", as predicted by a network with two classes.
 
     ``net`` gets token indices (1, words). Raises TypeError or ValueError if an argument has the wrong type, or there
     are no words.

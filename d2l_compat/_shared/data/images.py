@@ -51,7 +51,7 @@ class Pictures:
         image = self.images[index]
         height, width = self.size
         if image.shape != self.size:
-            from PIL import Image  # on first use
+            from PIL import Image  # imported on first use
 
             picture = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
             image = np.asarray(picture)

@@ -102,7 +102,7 @@ class SNLI:
     tensor: Callable[[Any], Any]  # the framework's
 
     def __init__(self, dataset: Any, num_steps: int, vocab: Any = None) -> None:
-        """Encode ``dataset``, a result of :func:`read_snli`; ``vocab`` by default has its words that occur 5 times.
+        """Encode ``dataset``, a result of :func:`read_snli`; ``vocab`` defaults to its words that occur at least 5 times.
 
         Raises TypeError or ValueError for other arguments.
         """

@@ -23,7 +23,7 @@ Numbers = NDArray[np.int32]
 
 def read(root: str | Path = "../data") -> str:
     """Return the corpus, a pair per line, with a tab between the two sentences."""
-    import zipfile  # on first use
+    import zipfile  # imported on first use
 
     with zipfile.ZipFile(locate("fra-eng", root)) as archive:
         return archive.read("fra-eng/fra.txt").decode("utf-8")

@@ -55,7 +55,7 @@ Pixels = NDArray[np.uint8]
 
 def read_picture(path: str | Path) -> Pixels:
     """Read a picture as (height, width, 3), from 0 to 255. Raises FileNotFoundError if it is missing."""
-    from PIL import Image  # on first use
+    from PIL import Image  # imported on first use
 
     with (
         rephrase_os_errors("path", Path(path), "a picture that can be read"),

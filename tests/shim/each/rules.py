@@ -370,7 +370,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "pictures (..., height, width)": "multibox_prior.data",
     },
     "a row more": {
-        "batch sizes of queries, keys and values: three equal ones": "queries keys values",
+        "batch sizes of queries, keys and values: equal batch sizes": "queries keys values",
         f"{LENGTHS}": "valid_lens",
         "shape (queries, keys), here (3, 3) or (heads, queries, keys), here (2, 3, 3) or (batch, heads, queries, keys), here (2, 2, 3, 3)": """
             MultiHeadAttention.score_bias""",
@@ -379,8 +379,8 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "pred_positions: a row for each of 3 examples": "MaskLM.X",
         "valid_lens: shape (3,), a length per example, or (3, 3), one per query": """
             TransformerEncoderBlock.X masked_softmax.X""",
-        "X and Y: two equal ones": "AddNorm.X AddNorm.Y",
-        "positive and negative: two equal ones": "positive negative",
+        "X and Y: equal shapes": "AddNorm.X AddNorm.Y",
+        "positive and negative: equal shapes": "positive negative",
         "valid_len: shape (3,), a length per example": "sequence_mask.X",
         "shape (2,), a length per example": "valid_len",
         "Y: as many labels as there are rows in Y_hat, of shape (3, 3)": "Y_hat",
@@ -406,7 +406,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "a last dimension of 8": """
             MaskLM.X PositionalEncoding.X RotaryEncoding.X GRU.inputs GRU.X linreg.X""",
         "...: a last dimension of 8": "TransformerEncoderBlock.X",
-        "X and Y: two equal ones": "AddNorm.X AddNorm.Y",
+        "X and Y: equal shapes": "AddNorm.X AddNorm.Y",
         "a last dimension of 4": """
             boxes boxes1 boxes2 offset_boxes.anchors assigned_bb offset_inverse.anchors
             offset_inverse.offset_preds""",

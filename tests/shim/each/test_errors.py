@@ -222,7 +222,7 @@ CASES: dict[str, Case] = {
             call_model("ResNeXtBlock", *sizes)
         for got, sizes in {"6 for 20 channels": (20, 6, 1), "8 for 4 channels": (4, 8, 1)}.items()
     },
-    "ValueError: X and Y: got shapes (2, 4, ...; need two equal ones":
+    "ValueError: X and Y: got shapes (2, 4, ...; need equal shapes":
         call_model("ResNeXtBlock", 6, 2, 1),
     "ValueError: X: got shape (2, 3, 8); need 4 dimensions (examples, ...":
         call_model("ResNeXtBlock", 4, 2, 1, X=X),
