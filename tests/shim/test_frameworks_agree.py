@@ -8,7 +8,7 @@ import pytest
 
 from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tests.shim import reference
-from tests.shim.compare_frameworks.ask import ask
+from tests.shim.compare_frameworks.ask import ask_framework
 from tests.shim.compare_frameworks.cases import Case, draw
 from tests.shim.compare_frameworks.differences import differences, too_large
 from tests.shim.compare_frameworks.expected import answer, as_attention, expected
@@ -24,7 +24,7 @@ def test_frameworks_without_python_agree_with_reference(
 ) -> None:
     if framework not in pytestconfig.getoption("frameworks").split():
         pytest.skip(f"{framework} is not installed")
-    measured = differences(ask(framework, dtype), dtype, expected())
+    measured = differences(ask_framework(framework, dtype), dtype, expected())
     assert too_large(measured, tolerance) == {}
     assert_as_published(framework, dtype, measured)
 
