@@ -80,7 +80,7 @@ def find_current_slide(page: Page) -> int:
 
 
 @pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
-def test_a_live_figure_keeps_its_keys_until_escape(open_page: Open, path: str):
+def test_a_live_figure_captures_keys_until_escape(open_page: Open, path: str):
     page = open_page(path)
     for figure in live_on_slides(page):
         turn_to(figure)
@@ -178,7 +178,7 @@ def test_decks_load_live_figures_from_the_files_of_the_page(open_page: Open, pat
     assert {*deck_scripts} <= {*page_scripts}
 
 
-def test_the_tab_key_stays_out_of_hidden_slides(open_page: Open):
+def test_the_tab_key_skips_hidden_slides(open_page: Open):
     page = open_page(f"slides/en/jax/{LESSON}")
     (figure,) = live_on_slides(page)
     turn_to(figure)
@@ -188,7 +188,7 @@ def test_the_tab_key_stays_out_of_hidden_slides(open_page: Open):
         assert page.evaluate("!document.activeElement.closest('section:not(.present)')")
 
 
-# Decks on telephones and on paper
+# Decks on phones and on paper
 
 # Measures the positions, the right edge and the font sizes of stacked slides.
 MEASURE_STACKED = """() => [...document.querySelectorAll(".slides > section")].map((slide) => {
@@ -214,7 +214,7 @@ MEASURE_STACKED = """() => [...document.querySelectorAll(".slides > section")].m
 
 @pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
 @pytest.mark.parametrize("width", mark_release([320, 390], always=[320]))
-def test_slides_are_stacked_on_a_telephone(open_page: Open, path: str, width: int):
+def test_slides_are_stacked_on_a_phone(open_page: Open, path: str, width: int):
     page = open_page(f"{path}#/2", **PHONE | {"viewport": {"width": width, "height": 844}})
     page.wait_for_load_state()
     slides = page.evaluate(MEASURE_STACKED)
@@ -231,7 +231,7 @@ def test_slides_are_stacked_on_a_telephone(open_page: Open, path: str, width: in
         assert not each["notes"], each
 
 
-def test_a_live_figure_works_on_a_telephone(open_page: Open):
+def test_a_live_figure_works_on_a_phone(open_page: Open):
     page = open_page("slides/zh-TW/jax/attention.html", **PHONE)
     (figure,) = live_on_slides(page)
     slider = figure.get_by_role("slider").first
@@ -243,7 +243,7 @@ def test_a_live_figure_works_on_a_telephone(open_page: Open):
 
 @pytest.mark.release  # `make test` opens decks at both widths
 def test_resizing_the_window_stacks_and_unstacks_slides(open_page: Open):
-    # The deck reloads itself. Chromium crashed at this in a tab that had shown other pages.
+    # The deck reloads itself. Chromium crashed on this in a tab that had shown other pages.
     page = open_page(f"slides/en/jax/{LESSON}", in_new_tab=True)
     for width, is_stacked in ((390, True), (1280, False)):
         page.set_viewport_size({"width": width, "height": 844})
