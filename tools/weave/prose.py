@@ -64,7 +64,7 @@ class Passage:
 
 
 def read_text(file: Path, framework: str) -> Iterator[Passage]:
-    """Yield the passages of one framework's notebook, a new one at each heading. Raise LessonError."""
+    """Yield the passages of one framework's notebook, split at each heading. Raise LessonError if the text is invalid."""
     passages = [
         passage
         for passage in read_passages(file)
@@ -90,7 +90,7 @@ def join_prose(passages: list[Passage]) -> Iterator[Passage]:
 
 
 def read_passages(file: Path) -> Iterator[Passage]:
-    """Yield all passages of a text, a new one at each heading, cell and block. Raise LessonError."""
+    """Yield all passages of a text, split at each heading, cell and block. Raise LessonError if the text is invalid."""
     passage = Passage(line=1)
     block: Block | None = None
     fence = ""  # the open code fence or $$
@@ -223,7 +223,7 @@ def _yield_unless_empty(passage: Passage) -> Iterator[Passage]:
 
 
 def read_file(file: Path) -> str:
-    """Return a file's text without a byte order mark. Raise LessonError."""
+    """Return a file's text without a byte order mark. Raise LessonError if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:
