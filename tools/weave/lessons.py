@@ -106,7 +106,7 @@ def list_lessons(root: Path = ROOT) -> list[Path]:
 
 
 def read_proof_lesson(root: Path = ROOT) -> str:
-    """Return the name of the lesson executed once on each machine, or "". Raise LessonError if the chapter is invalid."""
+    """Return the name of the lesson executed once on each machine, or "". Raise LessonError if it is invalid."""
     return tomllib.loads(_read_chapter(root)[1]).get("proof", "")
 
 

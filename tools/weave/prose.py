@@ -64,7 +64,7 @@ class Passage:
 
 
 def read_text(file: Path, framework: str) -> Iterator[Passage]:
-    """Yield the passages of one framework's notebook, split at each heading. Raise LessonError if the text is invalid."""
+    """Yield the passages of one framework's notebook, split at each heading. Raise LessonError if it is invalid."""
     passages = [
         passage
         for passage in read_passages(file)
