@@ -257,7 +257,8 @@ def assert_trained_on(
         assert {*budget} <= cells["train"].numbers
         if not FRAMEWORKS[framework].is_python:
             return
-        watch, names = request.getfixturevalue("watch"), cells[cell].names
+        watch = request.getfixturevalue("watch")
+        names = cells[cell].names
 
         def run(watched: Callable[..., Any]) -> None:
             watch(names["train"], **{draws: watched})

@@ -180,7 +180,8 @@ def test_each_language_shows_its_own_words(notebook):
 
 
 def test_every_framework_shows_same_page(notebook):
-    claims, first = claims_of(notebook.lesson), find_frameworks(notebook.lesson)[0]
+    claims = claims_of(notebook.lesson)
+    first = find_frameworks(notebook.lesson)[0]
     assert {*claims.DETERMINED, *claims.IN_ANOTHER_FORM} <= code_cells(notebook).keys()
     optional = {
         each.cell

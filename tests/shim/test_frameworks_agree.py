@@ -48,7 +48,8 @@ CASES = draw("float64")
 
 def gradients(case: Case) -> Arrays:
     """Return the gradients of a case by the names of its inputs."""
-    prefix, answers = "gradient_", answer(case).items()
+    prefix = "gradient_"
+    answers = answer(case).items()
     return {name.removeprefix(prefix): x for name, x in answers if name.startswith(prefix)}
 
 

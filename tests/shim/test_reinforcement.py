@@ -184,7 +184,8 @@ def test_seed_applies_to_next_reset(info: dict[str, Any]):
 def test_q_learning_matches_results_on_gym(info: dict[str, Any]):
     """Test D2L's page, which says that about 250 episodes are needed."""
     random.seed(0)
-    env, Q = info["env"], np.zeros((16, 4))
+    env = info["env"]
+    Q = np.zeros((16, 4))
     for _ in range(255):
         state, done = env.reset(), False
         while not done:

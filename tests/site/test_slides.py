@@ -151,7 +151,8 @@ def test_a_live_figure_follows_mouse_and_finger(open_page: Open):
     assert abs(distance) <= plot["width"] / 200  # half a step of a slider with 100 steps
 
     slider = figure.get_by_role("slider").first
-    box, before = slider.bounding_box(), figure.evaluate(state)["width"]
+    box = slider.bounding_box()
+    before = figure.evaluate(state)["width"]
     y = box["y"] + box["height"] / 2
     drag_finger(page, [(box["x"] + box["width"] * tenth / 10, y) for tenth in range(4, 10)])
     assert figure.evaluate(state)["width"] > before
@@ -236,7 +237,8 @@ def test_a_live_figure_works_on_a_phone(open_page: Open):
     (figure,) = live_on_slides(page)
     slider = figure.get_by_role("slider").first
     slider.scroll_into_view_if_needed()
-    box, before = slider.bounding_box(), slider.input_value()
+    box = slider.bounding_box()
+    before = slider.input_value()
     page.touchscreen.tap(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
     assert int(slider.input_value()) > int(before)
 

@@ -111,7 +111,8 @@ def read_passages(file: Path) -> Iterator[Passage]:
             if block is None:
                 raise LessonError("the end of a block without a beginning", file, number)
             yield passage
-            passage, block = Passage(number + 1), None
+            passage = Passage(number + 1)
+            block = None
             continue
         elif mark := FENCE.match(line):
             fence, fence_line = mark[1], number

@@ -17,7 +17,9 @@ def network(devices: list[object]) -> gluon.nn.Dense:
 
 
 def test_several_devices_train_as_one_does() -> None:
-    loss, results, weights = gluon.loss.SoftmaxCrossEntropyLoss(), [], []
+    loss = gluon.loss.SoftmaxCrossEntropyLoss()
+    results = []
+    weights = []
     for devices in DEVICES[:1], DEVICES:
         net = network(devices)
         trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
