@@ -196,7 +196,7 @@ def _to_maps(
     if len(values) != len(actions):
         what = f"{named_values[0]} and {named_policy[0]}"
         got = f"{len(values)} and {len(actions)} steps"
-        raise ValueError(fault(what, got, "as many of each"))
+        raise ValueError(fault(what, got, "the same number of each"))
     return values, actions
 
 

@@ -234,7 +234,7 @@ def sequence_mask(X: np.ndarray, valid_len: np.ndarray, value: float = 0) -> np.
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: Context
 ) -> None:
-    """Initialize ``net`` anew, and train it with Adam and teacher forcing, as in D2L 0.17.
+    """Reinitialize ``net``, and train it with Adam and teacher forcing, as in D2L 0.17.
 
     ``data_iter`` yields (source, source lengths, target, target lengths), as ``load_data_nmt``
     does. The loss per token is drawn every ten epochs, and printed at the end.
@@ -271,7 +271,7 @@ def predict_seq2seq(
 ) -> tuple[str, list[Any]]:
     """Translate a sentence greedily; return the translation, and the attention weights of each step.
 
-    Words are separated by blanks. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
+    Words are separated by spaces. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
     source, source_len = shared.encode_source(src_sentence, src_vocab, num_steps)

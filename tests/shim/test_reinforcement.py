@@ -427,14 +427,14 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
     f"ValueError: env_desc: got shape (0, 2); need {LETTERS}":
         lambda: value_map(np.empty((0, 2), "U1")),
     f"ValueError: V: got shape (0, 16); need {STATES}": lambda: value_map(V=ZEROS[:0]),
-    "ValueError: V and pi: got 2 and 1 steps; need as many of each":
+    "ValueError: V and pi: got 2 and 1 steps; need the same number of each":
         lambda: value_map(pi=ZEROS[:1]),
     f"ValueError: pi: got an action of -1; need {ACTION}": lambda: value_map(pi=ZEROS - 1),
     f"ValueError: pi: got an action of nan; need {ACTION}": lambda: value_map(pi=ZEROS * np.nan),
     "ValueError: V: got shape (2, 4, 4) without a finite number; need at least one number":
         lambda: value_map(V=ZEROS * np.nan),
     f"ValueError: pi_all: got an action of 0.5; need {ACTION}": lambda: q_map(pi=ZEROS + 0.5),
-    "ValueError: V_all and pi_all: got 2 and 1 steps; need as many of each":
+    "ValueError: V_all and pi_all: got 2 and 1 steps; need the same number of each":
         lambda: q_map(pi=ZEROS[:1]),
 }
 # fmt: on

@@ -128,7 +128,7 @@ class SNLI:
 
 def _parse_dataset(dataset: Any) -> tuple[list[list[str]], list[list[str]], Numbers]:
     """Return tokenized premises and hypotheses, and labels; check their types and numbers."""
-    need = "premises, hypotheses and labels, as many of each, at least one"
+    need = "the same number of premises, hypotheses and labels, at least one"
     if not isinstance(dataset, (tuple, list)) or len(dataset) != 3:
         raise TypeError(fault("dataset", format_value(dataset), need))
     premises, hypotheses = map(tokenize, dataset[:2])

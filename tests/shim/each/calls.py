@@ -18,7 +18,7 @@ from tests.shim.each.recurrent import load_recurrent_models
 
 @dataclass(frozen=True)
 class Lazy:
-    """A value that depends on the framework, made anew for each call."""
+    """A value that depends on the framework, created for each call."""
 
     make: Callable[[Adapter], Any]
     array: Any = None  # a tensor's content

@@ -3,7 +3,7 @@
 A rule applies to every public name that has a parameter of this name, in every framework. Rules for
 ``function.parameter`` replace those for ``parameter``.
 
-The tables map a need to the parameters that have it, separated by blanks. In a message, ``...`` stands for
+The tables map a need to the parameters that have it, separated by spaces. In a message, ``...`` stands for
 anything; with ``what: need`` the message names ``what`` instead of the parameter.
 """
 
@@ -166,7 +166,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a list of gradients": "grads",
         "a tuple or a list of tensors": "data_arrays",
         "examples (center, context, noise words), at least one": "batchify.data",
-        "premises, hypotheses and labels, as many of each, at least one": "SNLIDataset.dataset",
+        "the same number of premises, hypotheses and labels, at least one": "SNLIDataset.dataset",
     }),
     (NOT_LISTS, type_name, {
         "a list of numbers of tokens": "corpus",
@@ -389,9 +389,9 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "y: one number for each prediction": "squared_loss.y_hat squared_loss.y",
         "X: a last dimension of 9": "linreg.w",
         "b: one number for each output, or one for all": "linreg.b",
-        "anchors and assigned_bb: as many of one as of the other": """
+        "anchors and assigned_bb: the same number of each": """
             offset_boxes.anchors assigned_bb""",
-        "anchors and offset_preds: as many of one as of the other": """
+        "anchors and offset_preds: the same number of each": """
             offset_inverse.anchors offset_inverse.offset_preds""",
         "offset_preds: shape (batch, anchors * 4), here (2, 12)": "cls_probs",
         "shape (batch, anchors * 4), here (1, 12)": "offset_preds",
@@ -400,7 +400,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "y: a label for each input": "split_batch.X split_batch.y split_batch_multi_inputs.y",
         "X: a batch that is a multiple of num_heads": "transpose_output.X",
         "shape: (2, 3, 8)": "check_shape.x",
-        "X and Z: as many rows of each, at least one": "update_D.X update_D.Z",
+        "X and Z: the same number of rows in each, at least one": "update_D.X update_D.Z",
     },
     "a column more": {
         "a last dimension of 8": """
