@@ -248,7 +248,7 @@ class Arrays(ABC):
         _check_axes("values", V, ("batch", "keys", "features"))
         if not Q[0] == K[0] == V[0]:
             what = "batch sizes of queries, keys and values"
-            raise ValueError(fault(what, f"{Q[0]}, {K[0]} and {V[0]}", "three equal ones"))
+            raise ValueError(fault(what, f"{Q[0]}, {K[0]} and {V[0]}", "equal batch sizes"))
         if Q[2] == 0:
             raise ValueError(fault("queries", f"shape {tuple(Q)}", "at least one feature"))
         if K[1] != V[1]:
@@ -442,7 +442,7 @@ class Arrays(ABC):
         self.check_instance("Y", Y)
         shape, other = tuple(self.shape(X)), tuple(self.shape(Y))
         if shape != other:
-            raise ValueError(fault("X and Y", f"shapes {shape} and {other}", "two equal ones"))
+            raise ValueError(fault("X and Y", f"shapes {shape} and {other}", "equal shapes"))
         _check_last("X", shape, "feature")
         if sizes and shape[-len(sizes) :] != tuple(sizes):
             need = f"last dimensions of {tuple(sizes)}"

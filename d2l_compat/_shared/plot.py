@@ -119,7 +119,7 @@ def plot(
     for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
         if len(x) != len(y):
             got = f"{len(x)} points in X and {len(y)} in Y"
-            raise ValueError(fault(f"curve {i}", got, "as many of each"))
+            raise ValueError(fault(f"curve {i}", got, "the same number of each"))
 
     set_figsize(figsize)
     axes = axes if axes is not None else pyplot().gca()

@@ -69,7 +69,7 @@ def check_scores(arrays: Arrays, positive: Any, negative: Any) -> None:
     shapes = [tuple(arrays.shape(scores)) for scores in (positive, negative)]
     if shapes[0] != shapes[1]:
         got = f"shapes {shapes[0]} and {shapes[1]}"
-        raise ValueError(fault("positive and negative", got, "two equal ones"))
+        raise ValueError(fault("positive and negative", got, "equal shapes"))
 
 
 def train_rating(

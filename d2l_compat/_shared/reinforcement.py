@@ -174,7 +174,7 @@ def show_Q_function_progress(env_desc: Any, V_all: Any, pi_all: Any) -> None:
 
 
 def _to_letters(env_desc: Any) -> Numbers:
-    need = "letters (rows, columns), as of env_info['desc']"
+    need = "letters (rows, columns), like env_info['desc']"
     check_instance("env_desc", env_desc, (np.ndarray, list, tuple), need)
     try:
         letters = np.asarray(env_desc)
@@ -196,7 +196,7 @@ def _to_maps(
     if len(values) != len(actions):
         what = f"{named_values[0]} and {named_policy[0]}"
         got = f"{len(values)} and {len(actions)} steps"
-        raise ValueError(fault(what, got, "as many of each"))
+        raise ValueError(fault(what, got, "the same number of each"))
     return values, actions
 
 

@@ -11,7 +11,7 @@ from d2l_compat._shared.data.translation import BOS, EOS, PAD
 from d2l_compat._shared.measuring import Accumulator, Timer
 from d2l_compat._shared.training import undefined_method_error
 
-VOCAB = "a vocabulary, as Vocab is"
+VOCAB = "a vocabulary, such as a Vocab"
 BATCHES = "batches of 4 tensors: sources, their lengths, targets, their lengths"
 
 
@@ -128,7 +128,7 @@ def check_translation(
 ) -> None:
     """Check the arguments of ``predict_seq2seq``, except for the device."""
     checks.size("num_steps", num_steps)
-    checks.check_instance("src_sentence", sentence, str, "a sentence, a string")
+    checks.check_instance("src_sentence", sentence, str, "a sentence as a string")
     _check_has("src_vocab", src_vocab, VOCAB, "to_tokens")
     _check_has("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
     _check_has("net", net, "a model with an encoder and a decoder", "encoder", "decoder")

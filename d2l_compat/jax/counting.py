@@ -45,10 +45,10 @@ def _trace(layer: Callable[..., Any], inputs: tuple[Array, ...]) -> Jaxpr:
 
 
 def _chain_lengths(program: Jaxpr, input_lengths: list[int]) -> list[int]:
-    """Return the length of the longest chain to each result, given those to the inputs."""
+    """Return the length of the longest chain to each result, given the lengths at the inputs."""
     lengths = dict(zip(program.invars, input_lengths, strict=True))
 
-    def look_up(values: list[Any]) -> list[int]:  # literals and weights depend on no product
+    def look_up(values: list[Any]) -> list[int]:  # 0 for literals and weights
         return [0 if isinstance(v, Literal) else lengths.get(v, 0) for v in values]
 
     for operation in program.eqns:
@@ -64,7 +64,7 @@ def _chain_lengths(program: Jaxpr, input_lengths: list[int]) -> list[int]:
 
 
 def _products(program: Jaxpr) -> Iterator[JaxprEqn]:
-    """Yield the products that a result depends on: JAX computes no others."""
+    """Yield the products that the results depend on; JAX computes no others."""
     needed = {v for v in program.outvars if not isinstance(v, Literal)}
     for operation in reversed(program.eqns):
         if needed.isdisjoint(operation.outvars):
@@ -78,7 +78,7 @@ def _products(program: Jaxpr) -> Iterator[JaxprEqn]:
 
 
 def _inner_program(operation: JaxprEqn) -> Jaxpr | None:
-    """Return the program of an operation that consists of others, None for a simple one."""
+    """Return the program inside an operation, or None for a primitive operation."""
     name = operation.primitive.name
     if name in DATA_DEPENDENT:
         need = "steps that are known in advance, as in a scan"

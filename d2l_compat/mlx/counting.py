@@ -27,7 +27,7 @@ def longest_chain(layer: Callable[..., mx.array], *inputs: mx.array) -> int:
 
     On a chain, each product needs the result of the previous one. Fused attention is one product.
     They are counted in the graph that MLX would export. Raises TypeError if the layer is not a
-    function or an input not an array.
+    function or an input is not an array.
     """
     lengths: dict[str, int] = {}
     for operation in _trace(layer, inputs):

@@ -259,7 +259,7 @@ def predict_seq2seq(
     device: mx.Device,
     save_attention_weights: bool = False,
 ) -> tuple[str, list[Any]]:
-    """Translate a sentence, its words separated by blanks; also return each step's attention weights.
+    """Translate a sentence, its words separated by spaces; also return each step's attention weights.
 
     The likeliest token is taken at each step, until ``<eos>`` or ``num_steps`` tokens.
     """

@@ -64,7 +64,7 @@ def squared_loss(y_hat: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def sgd(params: Iterable[np.ndarray], lr: float, batch_size: int) -> None:
-    """Make a step of stochastic gradient descent in place, with gradients summed over ``batch_size`` examples.
+    """Take a step of stochastic gradient descent in place, with gradients summed over ``batch_size`` examples.
 
     Raises TypeError or ValueError if a parameter has no gradient, or for a size below 1.
     """

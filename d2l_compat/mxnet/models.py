@@ -40,7 +40,7 @@ class SyntheticRegressionData(shared.RegressionData, DataModule):
         """Draw the examples.
 
         ``w`` is (features,) or (features, 1), ``b`` one number, ``noise`` a standard deviation. Raises TypeError or
-        ValueError for others.
+        ValueError for other arguments.
         """
         super().__init__()
         self.save_hyperparameters()

@@ -14,8 +14,8 @@ __all__ = ["RotaryEncoding", "alibi_slopes"]
 class RotaryEncoding(layers.RotaryEncoding, nn.Block):
     """Rotary position embedding (RoPE, Su et al., 2021): queries and keys rotated by their positions.
 
-    The dot product of a rotated query and a rotated key depends on the two vectors and on the distance of their
-    positions only. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
+    The dot product of a rotated query and a rotated key depends only on the two vectors and the distance between their
+    positions. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
     x sin a + y cos a), a = position_scale * i * base^(-2l/d) radians, d = ``num_hiddens``.
 
     There are two layouts, and weights trained with one do not fit the other. "interleaved", as in the paper,
@@ -49,7 +49,7 @@ class RotaryEncoding(layers.RotaryEncoding, nn.Block):
         arrays.check_positions(offset, X, self.max_len)
         P = self.P[:, offset : offset + X.shape[1]]
         cos, sin = P.as_in_ctx(X.ctx).astype(X.dtype)
-        # The shape into which pairs split the last axis, and the axis of the two numbers of a pair.
+        # Split the last axis into pairs; `axis` is the new axis of length 2.
         pairs = self.num_hiddens // 2
         shape, axis = ((2, pairs), -2) if self.layout == "halves" else ((pairs, 2), -1)
         x, y = np.moveaxis(X.reshape(*X.shape[:2], *shape), axis, 0)

@@ -54,7 +54,7 @@ def resnet18(num_classes: int) -> nn.Sequential:
 
 
 def _stage(inputs: int, outputs: int) -> nn.Sequential:
-    """Create two blocks; where channels double, height and width are halved."""
+    """Create two blocks; if the channels double, height and width are halved."""
     is_same = inputs == outputs
     blocks = nn.Sequential()
     blocks.add(Residual(outputs, not is_same, 1 if is_same else 2), Residual(outputs))

@@ -64,7 +64,7 @@ def _to_numpy(dataset: SNLIDataset) -> gluon.data.ArrayDataset:
 
 
 def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) -> str:
-    """Return whether a review is "positive" or "negative", by a network with two classes.
+    """Return whether a review is "positive" or "negative", as predicted by a network with two classes.
 
     ``net`` gets token indices (1, words). Raises TypeError or ValueError if arguments are of the wrong type, or there
     are no words.

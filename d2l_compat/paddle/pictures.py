@@ -74,10 +74,9 @@ def read_voc_images(
     All are (3, height, width), uint8 from 0 to 255, for training or testing. Raises FileNotFoundError if a file is
     not in the folder.
     """
-    pictures, colormaps = (
-        [each.transpose([2, 0, 1]) for each in some] for some in voc.read(voc_dir, is_train)
-    )
-    return pictures, colormaps
+    pictures, colormaps = voc.read(voc_dir, is_train)
+    channels_first = [picture.transpose([2, 0, 1]) for picture in pictures]
+    return channels_first, [colormap.transpose([2, 0, 1]) for colormap in colormaps]
 
 
 def voc_colormap2label() -> Tensor:
@@ -156,6 +155,6 @@ def load_data_voc(batch_size: int, crop_size: tuple[int, int]) -> Batches:
     voc.check_crop_size(crop_size)
     voc_dir = download_extract("voc2012", os.path.join("VOCdevkit", "VOC2012"))
     train, test = (VOCSegDataset(is_train, crop_size, voc_dir) for is_train in (True, False))
-    # In this process, since worker processes could not create tensors on a GPU.
+    # Load in this process, since worker processes could not create tensors on a GPU.
     options: dict[str, Any] = {"batch_size": batch_size, "drop_last": True}
     return DataLoader(train, shuffle=True, **options), DataLoader(test, **options)

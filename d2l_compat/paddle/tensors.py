@@ -60,7 +60,7 @@ int64 = paddle.int64
 
 
 def numpy(x: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Convert ``x`` to a NumPy array of its shape and dtype, without its gradient."""
+    """Convert ``x`` to a NumPy array of the same shape and dtype, without its gradient."""
     return x.detach().numpy(*args, **kwargs)
 
 

@@ -117,7 +117,7 @@ class AdditiveAttention(keras.layers.Layer):
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        As in :class:`DotProductAttention`, only calls that Python makes count. Raises RuntimeError
+        As in :class:`DotProductAttention`, only calls made from Python count. Raises RuntimeError
         in the same cases.
         """
         return check_readable(self._weights)

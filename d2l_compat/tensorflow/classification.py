@@ -49,13 +49,13 @@ def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
 
 
 class Updater:
-    """Stochastic gradient descent on ``params``: ``updater(batch_size, grads)`` makes a step."""
+    """Stochastic gradient descent on ``params``: ``updater(batch_size, grads)`` takes a step."""
 
     def __init__(self, params: Sequence[tf.Variable], lr: float) -> None:
         self.params, self.lr = params, lr
 
     def __call__(self, batch_size: int, grads: Sequence[Any]) -> None:
-        """Make a step with ``grads``, summed over ``batch_size`` examples. Raises what :func:`sgd` raises."""
+        """Take a step with ``grads``, summed over ``batch_size`` examples. Raises what :func:`sgd` raises."""
         sgd(self.params, grads, self.lr, batch_size)
 
 
@@ -117,7 +117,8 @@ class TrainCallback(keras.callbacks.Callback):
     ) -> None:
         """Create the callback for a ``net`` compiled with the metric ``accuracy``; ``device_name`` is printed.
 
-        Raises TypeError or ValueError if ``net`` is not a Keras model, ``num_epochs`` is below 1, or there is no batch.
+        Raises TypeError or ValueError if ``net`` is not a Keras model, ``num_epochs`` is below 1, or there are no
+        batches.
         """
         super().__init__()
         check_instance("net", net, keras.Model, "a Keras model")

@@ -56,7 +56,7 @@ def squared_loss(y_hat: Array, y: Array) -> Tensor:
 
 
 def sgd(params: Iterable[tf.Variable], grads: Iterable[Any], lr: float, batch_size: int) -> None:
-    """Make a step of stochastic gradient descent in place, with ``grads`` summed over ``batch_size`` examples.
+    """Take a step of stochastic gradient descent in place, with ``grads`` summed over ``batch_size`` examples.
 
     Raises TypeError or ValueError if a parameter has no gradient, or for a size below 1.
     """

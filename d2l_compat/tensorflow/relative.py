@@ -18,8 +18,8 @@ __all__ = ["RotaryEncoding", "alibi_slopes"]
 class RotaryEncoding(PositionTable):
     """Rotary position embedding (RoPE, Su et al., 2021): queries and keys rotated by their positions.
 
-    The dot product of a rotated query and a rotated key depends on the two vectors and on the distance of their
-    positions only. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
+    The dot product of a rotated query and a rotated key depends only on the two vectors and the distance between their
+    positions. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
     x sin a + y cos a), a = position_scale * i * base^(-2l/d) radians, d = ``num_hiddens``.
 
     There are two layouts, and weights trained with one do not fit the other. "interleaved", as in the paper,
@@ -66,7 +66,7 @@ class RotaryEncoding(PositionTable):
         pairs = self.num_hiddens // 2
         # Unlike Python's slices, `tf.slice` fails if it goes past the end.
         cos, sin = tf.unstack(tf.slice(self._table, (0, offset, 0), (2, steps, pairs)))
-        # The shape into which pairs split the last axis, and the axis of the two numbers of a pair.
+        # Split the last axis into pairs; `axis` is the new axis of length 2.
         shape, axis = ((2, pairs), -2) if self.layout == "halves" else ((pairs, 2), -1)
         x, y = tf.unstack(tf.reshape(X, (batch, steps, *shape)), axis=axis)
         rotated = tf.stack([x * cos - y * sin, x * sin + y * cos], axis)

@@ -43,13 +43,13 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
         Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a separate
-        length for each query; None takes every key.
+        length for each query; None means all keys.
 
     Returns
     -------
     Tensor
-        Weights of X's shape and dtype. Past a length they are exactly 0; over a row they sum to
-        1, or to 0 where the length is 0.
+        Weights of X's shape and dtype. Past the valid length they are exactly 0; over a row they sum to
+        1, or to 0 if its length is 0.
 
     Raises
     ------
@@ -197,8 +197,8 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
             arrays.check_projection("keys", keys, self.W_k),
             arrays.check_projection("values", values, self.W_v),
         ]
-        # Checked before they are repeated for the heads, so that a message shows what was given.
-        # Values are checked too where projections would take their sizes from invalid input.
+        # Check them before they are repeated for the heads, so that a message shows what was given.
+        # Values are checked too if projections would take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys, in_range=not all(has_sizes))
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
@@ -214,7 +214,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
-            **masks,  # only those in use: a reader's own attention may support none
+            **masks,  # only those in use: a custom attention layer may support none
         )
         return self.W_o(self.transpose_output(pooled))
 
@@ -362,7 +362,7 @@ def _softmax(scores: Tensor, valid: Tensor | None) -> Tensor:
 
 
 def linear(inputs: int | None, outputs: int, bias: bool = True) -> nn.Linear:
-    """Return a linear layer; where ``inputs`` is None, its first call sets the size."""
+    """Return a linear layer; if ``inputs`` is None, its first call sets the size."""
     if inputs is None:
         return nn.LazyLinear(outputs, bias=bias)
     return nn.Linear(inputs, outputs, bias=bias)

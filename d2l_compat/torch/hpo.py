@@ -42,8 +42,8 @@ class HPOTrainer(Trainer):
         Raises RuntimeError if there is no model or no validation data.
         """
         if not getattr(self, "num_val_batches", 0):
-            need = "a model and data for validation; call fit first"
-            raise RuntimeError(fault("validation_error", "a trainer without", need))
+            got = "a trainer without a model or validation data"
+            raise RuntimeError(fault("validation_error", got, "fit to be called first"))
         self.model.eval()
         hits, count = torch.zeros(()), 0
         with torch.no_grad():

@@ -17,7 +17,7 @@ def synthetic_data(w: Tensor, b: Any, num_examples: int) -> tuple[Tensor, Tensor
     """Draw examples y = Xw + b + noise: X (num_examples, features) of variance 1, y (num_examples, 1).
 
     ``w`` is (features,) or (features, 1), ``b`` one number; the standard deviation of the noise is 0.01. Raises
-    TypeError or ValueError for others.
+    TypeError or ValueError for other arguments.
     """
     b = linear.check_data_arguments(arrays, w, b, num_examples)
     X = torch.normal(0, 1, (num_examples, len(w)), dtype=w.dtype)
@@ -55,7 +55,7 @@ def squared_loss(y_hat: Tensor, y: Tensor) -> Tensor:
 
 
 def sgd(params: Iterable[Tensor], lr: float, batch_size: int) -> None:
-    """Make a step of stochastic gradient descent in place; gradients are sums over ``batch_size`` examples.
+    """Take a step of stochastic gradient descent in place; gradients are sums over ``batch_size`` examples.
 
     Afterwards they are set to zero. Raises TypeError or ValueError if there is no gradient, or for a size below 1.
     """

@@ -15,8 +15,8 @@ __all__ = ["RotaryEncoding", "alibi_slopes"]
 class RotaryEncoding(layers.RotaryEncoding, PositionTable):
     """Rotary position embedding (RoPE, Su et al., 2021): queries and keys rotated by their positions.
 
-    The dot product of a rotated query and a rotated key depends on the two vectors and on the distance of their
-    positions only. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
+    The dot product of a rotated query and a rotated key depends only on the two vectors and the distance between their
+    positions. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
     x sin a + y cos a), a = position_scale * i * base^(-2l/d) radians, d = ``num_hiddens``.
 
     There are two layouts, and weights trained with one do not fit the other. "interleaved", as in the paper,
@@ -38,7 +38,7 @@ class RotaryEncoding(layers.RotaryEncoding, PositionTable):
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
         cos, sin = self.P[:, offset : offset + X.shape[1]].to(X.dtype)
-        # The shape into which pairs split the last axis, and the axis of the two numbers of a pair.
+        # Split the last axis into pairs; `axis` is the new axis of length 2.
         shape, axis = ((2, -1), -2) if self.layout == "halves" else ((-1, 2), -1)
         x, y = X.unflatten(-1, shape).unbind(axis)
         return torch.stack([x * cos - y * sin, x * sin + y * cos], dim=axis).flatten(-2)

@@ -70,7 +70,7 @@ def resnet18(num_classes: int, in_channels: int = 1) -> nn.Sequential:
 
 
 def _stage(inputs: int, outputs: int) -> nn.Sequential:
-    """Create two blocks; where channels double, height and width are halved."""
+    """Create two blocks; if the channels double, height and width are halved."""
     is_same = inputs == outputs
     first = Residual(inputs, outputs, not is_same, 1 if is_same else 2)
     return nn.Sequential(first, Residual(outputs, outputs))

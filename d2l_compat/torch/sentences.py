@@ -55,7 +55,7 @@ def load_data_snli(
 
 
 def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) -> str:
-    """Return whether a review is "positive" or "negative", by a network with two classes.
+    """Return whether a review is "positive" or "negative", as predicted by a network with two classes.
 
     ``net`` gets token indices (1, words). Raises TypeError or ValueError if arguments are of the wrong type, or there
     are no words.

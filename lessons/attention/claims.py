@@ -221,7 +221,8 @@ def test_unmasked_width_would_keep_shrinking(cells):
 
 
 def test_four_scores_match_formulas(adapter, cells):
-    rng, names = np.random.default_rng(0), cells["four-scores"].names
+    rng = np.random.default_rng(0)
+    names = cells["four-scores"].names
     Q, K, W = (
         rng.normal(size=(2, 3, 4)),
         rng.normal(size=(2, 5, 4)),

@@ -568,7 +568,8 @@ def test_rank_of_scores_is_head_width(cells):
 def test_heads_have_no_order(cells):
     names = cells["solution-order"].names
     params = {W: array(names[W]) for W in ("W_q", "W_k", "W_v", "W_o")}
-    X, order = array(names["X"]), array(names["order"]).astype(int)
+    X = array(names["X"])
+    order = array(names["order"]).astype(int)
     assert order.tolist() == [4, 5, 6, 7, 0, 1, 2, 3]
     expected, _ = compute_attention(params, X, X, 2)
     assert_variables(names, original_output=expected, reordered_output=expected)

@@ -154,7 +154,8 @@ def test_rotated_scores_depend_on_distance_alone(cells):
 
 def test_layouts_differ_in_the_order_of_numbers(cells):
     names = cells["layouts"].names
-    X, order = array(names["X"]), array(names["order"]).astype(int)
+    X = array(names["X"])
+    order = array(names["order"]).astype(int)
     n, d = X.shape
     assert order.tolist() == [*range(0, d, 2), *range(1, d, 2)]
     angles = np.arange(n)[:, None] * rope_frequencies(d)

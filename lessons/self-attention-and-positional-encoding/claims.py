@@ -122,7 +122,8 @@ def test_root_keeps_softmax_from_saturating(cells):
 def test_layer_computes_formula_and_masks_keys(adapter, cells):
     assert str(cells["shape-check"].value) == "(2, 4, 100)"
     names = cells["by-hand"].names
-    X, lens = array(names["X"]), np.array([3, 2])
+    X = array(names["X"])
+    lens = np.array([3, 2])
     projections = adapter.lesson_projections(names)
     expected, weights = reference_multi_head(projections, 5, X, X, X, lens)
     assert_variables(names, Y=expected, manual_output=expected)
@@ -131,7 +132,8 @@ def test_layer_computes_formula_and_masks_keys(adapter, cells):
     assert largest > 0.1
     assert difference == 0
     titles = [f"Head {h}" for h in range(1, 6)]
-    cell, expected = cells["weights-heatmaps"], weights.reshape(10, 4, 4)
+    cell = cells["weights-heatmaps"]
+    expected = weights.reshape(10, 4, 4)
     maps = assert_maps(cell, expected, ("Keys", "Queries"), titles)
     for sequence_maps, length in zip(np.split(maps, 2), lens, strict=True):
         assert not sequence_maps[..., length:].any()
@@ -139,7 +141,8 @@ def test_layer_computes_formula_and_masks_keys(adapter, cells):
 
 def test_order_matters_with_a_mask_or_positions_alone(adapter, cells):
     names = cells["order-seen"].names
-    weights, order = adapter.lesson_projections(names), [3, 0, 5, 1, 4, 2]
+    weights = adapter.lesson_projections(names)
+    order = [3, 0, 5, 1, 4, 2]
     tokens = array(names["tokens"])
     assert tokens.shape == (1, 6, 100)
 
@@ -181,7 +184,8 @@ def reference_layers(adapter: Adapter, names: Any) -> dict[str, Callable[..., An
         return sum(padded[:, i : i + X.shape[1]] @ kernel[:, i] for i in range(3))
 
     def rnn(X, factor=1):
-        H, outputs = np.zeros((len(X), 16)), []
+        H = np.zeros((len(X), 16))
+        outputs = []
         for x in X.swapaxes(0, 1):
             H = np.tanh(x @ W_xh + H @ (factor * W_hh))
             outputs.append(H)
@@ -217,7 +221,8 @@ def test_three_layers_compute_their_formulas(adapter, cells):
 
 def test_influence_is_a_band_a_triangle_and_everything(adapter, cells):
     names, cell = cells["influence"].names, cells["influence-heatmaps"]
-    layers, X = reference_layers(adapter, names), array(names["X"])
+    layers = reference_layers(adapter, names)
+    X = array(names["X"])
     expected = [relative_influence(layer, X) for layer in layers.values()]
     axes, titles = ("Input j", "Output i"), [*layers]
     maps = assert_maps(cell, expected, axes, titles, atol=1e-3)
@@ -274,7 +279,8 @@ def test_encoding_adds_positions_singly_or_at_once(adapter, encoding, width, off
 
 
 def test_dropout_is_for_training_and_p_is_not_saved(adapter, encoding):
-    layer, ones = encoding(8, 0.5), np.ones((1, 20, 8), "float32")
+    layer = encoding(8, 0.5)
+    ones = np.ones((1, 20, 8), "float32")
     whole = 1 + reference.positional_encoding(20, 8)[None]
     np.testing.assert_allclose(adapter.lesson_encode(layer, ones), whole, atol=1e-6)
     dropped = adapter.lesson_encode(layer, ones, training=True)
@@ -322,7 +328,8 @@ def encoding_products(distances: np.ndarray) -> np.ndarray:
 
 
 def test_dot_products_depend_on_the_distance_alone(cells):
-    cell, distances = cells["dot-products"], np.arange(-20, 21)
+    cell = cells["dot-products"]
+    distances = np.arange(-20, 21)
     names, axes = ["i = 20", "i = 28", "i = 36"], ("Distance i - j", "Dot product")
     expected = [encoding_products(distances)] * 3
     assert_curves(cell, distances, expected, names, axes, atol=1e-4)
@@ -613,7 +620,8 @@ def test_table_and_figure_show_medians_and_ranges(cells, results):
 
 def test_bias_of_the_keys_changes_scores_and_no_weights(cells):
     names = cells["solution-bias"].names
-    X, b = array(names["X"]).reshape(4, 8), array(names["b_k"])
+    X = array(names["X"]).reshape(4, 8)
+    b = array(names["b_k"])
     before, after = X @ X.T, X @ (X + b).T
     np.testing.assert_allclose(softmax(before), softmax(after))
     (scores,), (weights,) = cells["solution-bias-shown"].rows

@@ -256,7 +256,8 @@ def assert_trained_on(
         assert {*budget} <= cells["train"].numbers
         if not FRAMEWORKS[framework].is_python:
             return
-        watch, names = request.getfixturevalue("watch"), cells[cell].names
+        watch = request.getfixturevalue("watch")
+        names = cells[cell].names
 
         def run(record_result: Callable[..., Any]) -> None:
             watch(names["train"], **{draws: record_result})

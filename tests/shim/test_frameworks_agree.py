@@ -8,7 +8,7 @@ import pytest
 
 from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tests.shim import reference
-from tests.shim.compare_frameworks.ask import ask
+from tests.shim.compare_frameworks.ask import ask_framework
 from tests.shim.compare_frameworks.cases import Case, draw
 from tests.shim.compare_frameworks.differences import differences, find_exceeding
 from tests.shim.compare_frameworks.expected import answer, as_attention, expected
@@ -48,7 +48,8 @@ CASES = draw("float64")
 
 def gradients(case: Case) -> Arrays:
     """Return the gradients of a case by the names of its inputs."""
-    prefix, answers = "gradient_", answer(case).items()
+    prefix = "gradient_"
+    answers = answer(case).items()
     return {name.removeprefix(prefix): x for name, x in answers if name.startswith(prefix)}
 
 

@@ -423,7 +423,7 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
         lambda: show_heatmaps([[[[1, 2], [3]]]], "x", "y"),
     "TypeError: matrices: got str...; need an array of real numbers...":
         lambda: show_heatmaps("Reds", "x", "y"),
-    "ValueError: curve 1: got 3 points in X and 2 in Y; need as many of each...":
+    "ValueError: curve 1: got 3 points in X and 2 in Y; need the same number of each...":
         lambda: plot([1, 2, 3], [[1, 2, 3], [1, 2]]),
     "ValueError: curves: got 2 of X and 3 of Y; need one X for all curves, or one for each...":
         lambda: plot([[1, 2], [3, 4]], [[1, 2]] * 3),

@@ -1,4 +1,4 @@
-"""Run axe-core on every page, in light and dark, and on a telephone; only minor violations are allowed.
+"""Run axe-core on every page, in light and dark, and on a phone; only minor violations are allowed.
 
 axe-core spends most of its time on contrast, which it measures for each element. Contrast depends on the style sheets,
 so it is tested in light and dark, but in one language only. All other rules are tested in light, in every language.
@@ -110,7 +110,7 @@ def test_axe_accepts_slides_with_live_figures(open_page: Open, path: str):
 
 
 @pytest.mark.parametrize("path", mark_release(PAGES, always=ONE_OF_EACH_KIND & {*DECKS}))
-def test_axe_accepts_a_page_on_a_telephone(open_page: Open, path: str):
+def test_axe_accepts_a_page_on_a_phone(open_page: Open, path: str):
     page = open_page(path, viewport={"width": 390, "height": 844})
     page.wait_for_load_state()
     # Decks are stacked here: axe-core cannot measure the contrast of overlapping slides, as on a wide screen.

@@ -82,7 +82,7 @@ def find_current_slide(page: Page) -> int:
 
 
 @pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
-def test_a_live_figure_keeps_its_keys_until_escape(open_page: Open, path: str):
+def test_a_live_figure_captures_keys_until_escape(open_page: Open, path: str):
     page = open_page(path)
     for figure in find_live_figures(page):
         go_to_slide(figure)
@@ -153,7 +153,8 @@ def test_a_live_figure_follows_mouse_and_finger(open_page: Open):
     assert abs(distance) <= plot["width"] / 200  # half a step of a slider with 100 steps
 
     slider = figure.get_by_role("slider").first
-    box, before = slider.bounding_box(), figure.evaluate(state)["width"]
+    box = slider.bounding_box()
+    before = figure.evaluate(state)["width"]
     y = box["y"] + box["height"] / 2
     drag_finger(page, [(box["x"] + box["width"] * tenth / 10, y) for tenth in range(4, 10)])
     assert figure.evaluate(state)["width"] > before
@@ -180,7 +181,7 @@ def test_decks_load_live_figures_from_the_files_of_the_page(open_page: Open, pat
     assert {*deck_scripts} <= {*page_scripts}
 
 
-def test_the_tab_key_stays_out_of_hidden_slides(open_page: Open):
+def test_the_tab_key_skips_hidden_slides(open_page: Open):
     page = open_page(f"slides/en/jax/{LESSON}")
     (figure,) = find_live_figures(page)
     go_to_slide(figure)
@@ -190,7 +191,7 @@ def test_the_tab_key_stays_out_of_hidden_slides(open_page: Open):
         assert page.evaluate("!document.activeElement.closest('section:not(.present)')")
 
 
-# Decks on telephones and on paper
+# Decks on phones and on paper
 
 # Measures the positions, the right edge and the font sizes of stacked slides.
 MEASURE_STACKED = """() => [...document.querySelectorAll(".slides > section")].map((slide) => {
@@ -216,7 +217,7 @@ MEASURE_STACKED = """() => [...document.querySelectorAll(".slides > section")].m
 
 @pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
 @pytest.mark.parametrize("width", mark_release([320, 390], always=[320]))
-def test_slides_are_stacked_on_a_telephone(open_page: Open, path: str, width: int):
+def test_slides_are_stacked_on_a_phone(open_page: Open, path: str, width: int):
     page = open_page(f"{path}#/2", **PHONE | {"viewport": {"width": width, "height": 844}})
     page.wait_for_load_state()
     slides = page.evaluate(MEASURE_STACKED)
@@ -233,19 +234,20 @@ def test_slides_are_stacked_on_a_telephone(open_page: Open, path: str, width: in
         assert not each["notes"], each
 
 
-def test_a_live_figure_works_on_a_telephone(open_page: Open):
+def test_a_live_figure_works_on_a_phone(open_page: Open):
     page = open_page("slides/zh-TW/jax/attention.html", **PHONE)
     (figure,) = find_live_figures(page)
     slider = figure.get_by_role("slider").first
     slider.scroll_into_view_if_needed()
-    box, before = slider.bounding_box(), slider.input_value()
+    box = slider.bounding_box()
+    before = slider.input_value()
     page.touchscreen.tap(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
     assert int(slider.input_value()) > int(before)
 
 
 @pytest.mark.release  # `make test` opens decks at both widths
 def test_resizing_the_window_stacks_and_unstacks_slides(open_page: Open):
-    # The deck reloads itself. Chromium crashed at this in a tab that had shown other pages.
+    # The deck reloads itself. Chromium crashed on this in a tab that had shown other pages.
     page = open_page(f"slides/en/jax/{LESSON}", in_new_tab=True)
     for width, is_stacked in ((390, True), (1280, False)):
         page.set_viewport_size({"width": width, "height": 844})

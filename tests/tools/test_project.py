@@ -22,7 +22,7 @@ OLDER_D2L = ROOT / "requirements" / "d2l-0.17.txt"
 
 
 def parse_pins(lock: str) -> list[Requirement]:
-    """Return a lock's requirements, which may have a package once for each version of Python."""
+    """Return a lock's requirements; a package may occur once for each version of Python."""
     lines = re.findall(r"^[a-z0-9][^\\\n]*==[^\\\n]*", lock, re.MULTILINE)
     return [Requirement(line.strip()) for line in lines]
 

@@ -170,7 +170,7 @@ ACCEPTED: list[Change] = [
 REFUSED: dict[str, list[tuple[Change, str]]] = {
     "figure": [
         (change_figure("#0072b2", "#d55e00", with_png=True), "the fresh figure differs"),
-        (replace_png_of_figure, "another picture than the SVG: 2 x 2 pixels"),
+        (replace_png_of_figure, "differs from the SVG: 2 x 2 pixels"),
         (change_output("figure", "plot of", "chart of"), "text/plain"),
     ],
     "picture": [

@@ -97,7 +97,7 @@ def check_services(links: Mapping[str, str]) -> Iterator[str]:
 
 
 def _open(address: str) -> str:
-    """Open an address; return the final one, after redirects. Raise URLError."""
+    """Open an address; return the final one, after redirects. Raise URLError if that fails."""
     try:
         with urlopen(Request(address, headers=BROWSER), timeout=TIMEOUT) as response:
             return str(response.url)

@@ -221,7 +221,8 @@ class Runner:
                 )
             except ExecutionError as error:
                 step = steps[error.index]
-                name, notebook = step.identity.name, draft.find_notebook(step)
+                name = step.identity.name
+                notebook = draft.find_notebook(step)
                 raise _make_lesson_error(notebook, name, error.index + 1, str(error)) from None
             self.progress(draft.page, len(steps), len(steps))
             fresh = {

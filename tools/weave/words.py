@@ -152,7 +152,7 @@ class _RemoveWords(ast.NodeTransformer):
 
 
 def read_translations(lesson: Path, language: str) -> Translations:
-    """Return a lesson's table for a language, empty if there is no file. Raise LessonError."""
+    """Return a lesson's table for a language, empty if there is no file. Raise LessonError if the table is invalid."""
     file = lesson / f"words.{language}.toml"
     table: dict[str, Any] = {}
     if file.exists():

@@ -102,9 +102,9 @@ class SNLI:
     tensor: Callable[[Any], Any]  # the framework's
 
     def __init__(self, dataset: Any, num_steps: int, vocab: Any = None) -> None:
-        """Encode ``dataset``, a result of :func:`read_snli`; ``vocab`` by default has its words that occur 5 times.
+        """Encode ``dataset``, a result of :func:`read_snli`; ``vocab`` defaults to its words that occur at least 5 times.
 
-        Raises TypeError or ValueError for others.
+        Raises TypeError or ValueError for other arguments.
         """
         self.num_steps = size("num_steps", num_steps)
         premises, hypotheses, labels = _parse_dataset(dataset)
@@ -128,7 +128,7 @@ class SNLI:
 
 def _parse_dataset(dataset: Any) -> tuple[list[list[str]], list[list[str]], Numbers]:
     """Return tokenized premises and hypotheses, and labels; check their types and numbers."""
-    need = "premises, hypotheses and labels, as many of each, at least one"
+    need = "the same number of premises, hypotheses and labels, at least one"
     if not isinstance(dataset, (tuple, list)) or len(dataset) != 3:
         raise TypeError(fault("dataset", format_value(dataset), need))
     premises, hypotheses = map(tokenize, dataset[:2])
@@ -162,7 +162,7 @@ def encode_words(what: str, sentence: Any, vocab: Vocab) -> list[list[int]]:
 
 def encode_string(sequence: Any, vocab: Vocab) -> list[list[int]]:
     """Return the token indices, (1, words), of a string with at least one word."""
-    check_instance("sequence", sequence, str, "a sentence, a string")
+    check_instance("sequence", sequence, str, "a sentence as a string")
     return encode_words("sequence", sequence.split(), vocab)
 
 

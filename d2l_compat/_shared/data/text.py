@@ -1,4 +1,4 @@
-"""Tokens, vocabularies, and BLEU, a measure of translations."""
+"""Tokens, vocabularies, and the BLEU score of translations."""
 
 import math
 from collections import Counter
@@ -26,7 +26,7 @@ class Vocab:
         min_freq: int = 0,
         reserved_tokens: Sequence[str] | None = (),
     ) -> None:
-        """Count ``tokens``, a list of tokens or of lists of them; ``reserved_tokens`` are always included.
+        """Count ``tokens``, a list of tokens or of lists of tokens; ``reserved_tokens`` are always included.
 
         Raises TypeError or ValueError if ``min_freq`` is not an integer of at least 0, TypeError for a string instead
         of a list.
@@ -49,20 +49,20 @@ class Vocab:
     def __getitem__(self, tokens: Any) -> Any:
         if isinstance(tokens, (list, tuple)):
             return [self[token] for token in tokens]
-        check_instance("tokens", tokens, str, "a token, a string, or a list of them")
+        check_instance("tokens", tokens, str, "a token (a string), or a list of tokens")
         return self.token_to_idx.get(tokens, self.unk)
 
     def to_tokens(self, indices: Any) -> Any:
         """Return the token of an index, or the list of tokens of a list or array of indices.
 
-        Raises IndexError for an index without a token, ValueError for a number that is not whole, and TypeError for
-        anything else.
+        Raises IndexError for an index without a token, ValueError for a number that is not an integer, and TypeError
+        for anything else.
         """
         is_list = isinstance(indices, Sequence) and not isinstance(indices, (str, bytes))
         if is_list or getattr(indices, "ndim", 0) > 0:
             return [self.to_tokens(index) for index in indices]
         number = to_numpy("indices", indices)
-        need = f"numbers from 0 to {len(self) - 1}, whole ones"
+        need = f"integers from 0 to {len(self) - 1}"
         if number.dtype.kind == "b":
             raise TypeError(fault("indices", number, need))
         if number % 1 != 0:
@@ -80,16 +80,16 @@ class Vocab:
 def check_vocab(vocab: Any) -> Any:
     """Return ``vocab`` if it has the methods of :class:`Vocab`, else raise TypeError."""
     if not all(hasattr(vocab, name) for name in ("__getitem__", "__len__", "to_tokens", "unk")):
-        raise TypeError(fault("vocab", type(vocab).__name__, "a vocabulary, as Vocab is"))
+        raise TypeError(fault("vocab", type(vocab).__name__, "a vocabulary, such as a Vocab"))
     return vocab
 
 
 def tokenize(lines: Iterable[str], token: str = "word") -> list[list[str]]:
-    """Split each line into words, separated by blanks, or with ``token="char"`` into characters.
+    """Split each line at whitespace into words, or into characters if ``token`` is "char".
 
-    Raises TypeError if ``lines`` is not a list of strings, ValueError for another ``token``.
+    Raises TypeError if ``lines`` is not a list of strings, ValueError for any other ``token``.
     """
-    need = "a list of lines, strings"
+    need = "a list of strings"
     if isinstance(lines, str) or not isinstance(lines, Iterable):
         raise TypeError(fault("lines", format_value(lines), need))
     if not isinstance(token, str) or token not in ("word", "char"):
@@ -101,7 +101,7 @@ def tokenize(lines: Iterable[str], token: str = "word") -> list[list[str]]:
 
 
 def count_corpus(tokens: Iterable[Any]) -> Counter[str]:
-    """Count the tokens in a list of tokens or of lists of tokens. Raises TypeError for others."""
+    """Count the tokens in a list of tokens or of lists of tokens. Raises TypeError for other arguments."""
     return _count("tokens", tokens)
 
 
@@ -119,7 +119,7 @@ def fit_length(line: list[Any], num_steps: int, padding: Any) -> list[Any]:
 
 
 def _count(what: str, tokens: Any) -> Counter[str]:
-    """Count the tokens in a list of tokens or of lists of tokens; None is an empty list."""
+    """Count the tokens in a list of tokens or of lists of tokens; None counts as an empty list."""
     if isinstance(tokens, str):
         raise TypeError(fault(what, "a string", "a list of tokens"))
     check_instance(what, () if tokens is None else tokens, Iterable, "a list of tokens")
@@ -152,8 +152,8 @@ def bleu(pred_seq: str, label_seq: str, k: int) -> float:
     integer of at least 1.
     """
     k = integer("k", k, 1)
-    check_instance("pred_seq", pred_seq, str, "a sentence, a string")
-    check_instance("label_seq", label_seq, str, "a sentence, a string")
+    check_instance("pred_seq", pred_seq, str, "a sentence as a string")
+    check_instance("label_seq", label_seq, str, "a sentence as a string")
     pred, label = pred_seq.split(" "), label_seq.split(" ")
     if not pred_seq:
         return 0.0

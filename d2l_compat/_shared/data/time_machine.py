@@ -117,7 +117,7 @@ class TimeMachine(DataModule):
 
     def build(self, raw_text: str, vocab: Any = None) -> tuple[list[int], Any]:
         """Return a text as a list of character indices, and the vocabulary: ``vocab``, or its own."""
-        check_instance("raw_text", raw_text, str, "a text, a string")
+        check_instance("raw_text", raw_text, str, "a text as a string")
         tokens = self._tokenize(self._preprocess(raw_text))
         vocab = Vocab(tokens) if vocab is None else vocab
         return vocab[tokens], vocab

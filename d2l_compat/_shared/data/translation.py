@@ -23,7 +23,7 @@ Numbers = NDArray[np.int32]
 
 def read(root: str | Path = "../data") -> str:
     """Return the corpus, a pair per line, with a tab between the two sentences."""
-    import zipfile  # on first use
+    import zipfile  # imported on first use
 
     with zipfile.ZipFile(locate("fra-eng", root)) as archive:
         return archive.read("fra-eng/fra.txt").decode("utf-8")
@@ -139,9 +139,7 @@ class MTFraEng(DataModule):
                 checks.check_instance(what, sentence, str, "a list of sentences, strings")
         if len(src_sentences) != len(tgt_sentences):
             got = f"{len(src_sentences)} and {len(tgt_sentences)}"
-            raise ValueError(
-                checks.fault("sentences", got, "as many in one language as in the other")
-            )
+            raise ValueError(checks.fault("sentences", got, "the same number in both languages"))
         return "\n".join(map("\t".join, zip(src_sentences, tgt_sentences, strict=True)))
 
     def _encode(

@@ -11,7 +11,8 @@ from tests.lessons.live import get_state, get_states
 from tests.shim.reference import positional_encoding, rotary
 from tests.site.browser import Open
 
-LESSON, FIGURE = "relative-positions", "turning-hands"
+LESSON = "relative-positions"
+FIGURE = "turning-hands"
 OMEGA = np.array([1, 1 / np.sqrt(10), 1 / 10])
 CONTENT = np.zeros((1, 16))
 CONTENT[0, [0, 2, 4]] = 1  # (1, 0) on each of the three dials
@@ -31,14 +32,14 @@ def added_hands(position: int) -> NDArray[np.float64]:
 
 
 def added_scores(distance: int) -> list[float]:
-    """Return the scores at all positions, by the four terms of content and position."""
+    """Return the scores at all positions if positions are added: sums of four products of content and position."""
     a = np.arange(distance, 61)[:, None] * OMEGA
     b = a - distance * OMEGA
     return list((1 + np.cos(a) + np.cos(b) + np.cos(a - b)).sum(axis=1))
 
 
 def read_lines(live: Locator, kind: str) -> NDArray[np.float64]:
-    """Return the ends of each dial's lines of a kind: x1, y1, x2, y2."""
+    """Return the end points x1, y1, x2, y2 of the lines of one kind, one line per dial."""
     lines = live.locator(f"line.live-{kind}").evaluate_all(
         "all => all.map(({ x1, y1, x2, y2 }) => [x1, y1, x2, y2].map((each) => each.baseVal.value))"
     )
@@ -114,7 +115,7 @@ def test_sum_is_written_out(page: Page, live: Locator):
         expect(live.locator("p output").first).to_have_text(sentence)
 
 
-def test_sums_that_rounding_breaks_are_called_approximate(page: Page, live: Locator):
+def test_sign_is_approximate_if_rounded_terms_do_not_add_up(page: Page, live: Locator):
     signs = set()
     cases = [(30, distance, False) for distance in range(21)]
     cases += [(i, distance, True) for i in range(20, 61, 4) for distance in (0, 3, 20)]
@@ -122,13 +123,13 @@ def test_sums_that_rounding_breaks_are_called_approximate(page: Page, live: Loca
         shown = get_state(page, FIGURE, i=i, distance=distance, add=add)
         sentence = live.locator("p output").first.text_content() or ""
         sentence = sentence.replace("\xa0", " ")
-        way, terms, sign, total = SUM.fullmatch(sentence).groups()
-        assert way == ("Added" if add else "Turned")
+        mode, terms, sign, total = SUM.fullmatch(sentence).groups()
+        assert mode == ("Added" if add else "Turned")
         assert "-" not in sentence
         assert read_numbers(terms) == pytest.approx(shown["products"], abs=0.0051)
         assert read_numbers(total) == pytest.approx([shown["score"]], abs=0.0051)
         adds_up = abs(sum(read_numbers(terms)) - read_numbers(total)[0]) < 0.001
-        assert sign == "≈="[adds_up], sentence
+        assert sign == ("=" if adds_up else "≈"), sentence
         signs.add(sign)
     assert signs == {"=", "≈"}
 

@@ -144,7 +144,8 @@ def cpu_call(name: str, *args: Any) -> Call:
     """Call a function with the CPU as its only device, if it takes devices."""
 
     def get(adapter: Adapter) -> Callable[..., Any]:
-        function, cpu = getattr(adapter.d2l, name), adapter.d2l.cpu()
+        function = getattr(adapter.d2l, name)
+        cpu = adapter.d2l.cpu()
         parameters = signature(function).parameters
         devices = {"device": cpu, "devices": [cpu]}
         kwargs = {name: device for name, device in devices.items() if name in parameters}
@@ -314,7 +315,8 @@ def ratings_table() -> Any:
     return DataFrame([(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)], columns=RATING_COLUMNS)
 
 
-RATINGS, CANDIDATES = Lazy(lambda adapter: ratings_table()), {0: [0, 1], 1: [2]}
+RATINGS = Lazy(lambda adapter: ratings_table())
+CANDIDATES = {0: [0, 1], 1: [2]}
 RECOMMENDER = Lazy(
     lambda adapter: (
         lambda users, items: adapter.tensor(np.ones((len(items.asnumpy()), 1), "float32"))

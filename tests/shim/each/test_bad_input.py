@@ -176,7 +176,8 @@ def test_bad_values_raise_errors_of_rules(adapter: Adapter, public: set[str], na
         return
     framework = adapter.d2l.__name__.rpartition(".")[2]
     get, make_good = (CALLS | ERROR_CALLS)[name]
-    call, good = get(adapter), make_good(adapter)
+    call = get(adapter)
+    good = make_good(adapter)
     failures = []
     for place, parameter in enumerate(find_signature(call, good).parameters.values()):
         replaced = good[place] if place < len(good) else parameter.default
@@ -216,7 +217,8 @@ def test_random_calls_work_or_raise_clear_errors(
 ) -> None:
     if re.split(r"[.,]", name)[0] not in public:
         return
-    get, good = CALLS[name][0], CALLS[name][1](adapter)
+    get = CALLS[name][0]
+    good = CALLS[name][1](adapter)
     outcomes = Counter[str]()
     random.seed(name)  # for functions that draw at random
     np.random.seed(0)

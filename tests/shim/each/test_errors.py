@@ -218,11 +218,11 @@ CASES: dict[str, Case] = {
     "ValueError: positions: got 5 positions from offset 0; need at most 4 in all; ...":
         call_bert(tokens=np.zeros((1, 5), "int32")),
     **{
-        f"ValueError: groups: got {got}; need as many channels a group as divide them evenly":
+        f"ValueError: groups: got {got}; need a number of channels per group that divides them evenly":
             call_model("ResNeXtBlock", *sizes)
         for got, sizes in {"6 for 20 channels": (20, 6, 1), "8 for 4 channels": (4, 8, 1)}.items()
     },
-    "ValueError: X and Y: got shapes (2, 4, ...; need two equal ones":
+    "ValueError: X and Y: got shapes (2, 4, ...; need equal shapes":
         call_model("ResNeXtBlock", 6, 2, 1),
     "ValueError: X: got shape (2, 3, 8); need 4 dimensions (examples, ...":
         call_model("ResNeXtBlock", 4, 2, 1, X=X),
@@ -291,7 +291,7 @@ CASES: dict[str, Case] = {
     "ValueError: crop_size: got 0; need an integer of at least 1":
         call_directly("VOCSegDataset", True, (5, 0), "."),
     # Sentences
-    "ValueError: dataset: got 1, 0 and 1; need premises, hypotheses and labels, as many of each, at least one":
+    "ValueError: dataset: got 1, 0 and 1; need the same number of premises, hypotheses and labels, at least one":
         call_directly("SNLIDataset", (["a"], [], [1]), 5),
     "TypeError: dataset: got labels of another ...; need integers...":
         call_directly("SNLIDataset", (["a"], ["b"], ["1"]), 5),

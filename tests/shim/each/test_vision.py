@@ -271,7 +271,8 @@ def test_train_ch13_trains_and_draws(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     boards = watch_boards(monkeypatch)
-    net, train = adapter.linear(4, START), batches(adapter, batch_size)
+    net = adapter.linear(4, START)
+    train = batches(adapter, batch_size)
     trainer = descent.optimizer(net, rate(adapter, 0.3, batch_size))
     devices = [[adapter.d2l.cpu()]] if adapter.d2l.num_gpus() else []
     assert (

@@ -18,7 +18,8 @@ def steps(X: jax.Array) -> jax.Array:
 
 
 def conv(*shape: int, **kwargs: Any) -> tuple[Callable[..., Any], jax.Array]:
-    layer, X = nn.Conv(6, (3,), **kwargs), jnp.zeros(shape)
+    layer = nn.Conv(6, (3,), **kwargs)
+    X = jnp.zeros(shape)
     variables = layer.init(jax.random.key(0), X)
     return lambda X: layer.apply(variables, X), X
 
@@ -57,7 +58,8 @@ def test_convolution_counts_kernel_for_each_output() -> None:
 
 @pytest.mark.parametrize("n", [8, 1024])  # long input is attended to block by block
 def test_attention_takes_four_products(n: int) -> None:
-    d, X = 8, jnp.zeros((1, n, 8))
+    d = 8
+    X = jnp.zeros((1, n, 8))
     attention = d2l.MultiHeadAttention(d, 2, 0)
     variables = attention.init(jax.random.key(0), X, X, X)
 

@@ -174,7 +174,8 @@ def test_causal_mask_is_static() -> None:
 def test_long_causal_input_compiles_without_weights(
     valid_lens: np.ndarray | None,
 ) -> None:
-    args, layer = inputs(valid_lens), d2l.DotProductAttention(0.0)
+    args = inputs(valid_lens)
+    layer = d2l.DotProductAttention(0.0)
     X, *_, lens = [None if x is None else jnp.tile(x, (1, 3, 1)[: x.ndim]) for x in args]
 
     def pool(X: jax.Array) -> jax.Array:
@@ -221,7 +222,8 @@ def test_parameters_of_masked_attention_get_finite_gradients() -> None:
 
 
 def test_traced_offset_beyond_end_gives_nan() -> None:
-    layer, X = d2l.PositionalEncoding(6, 0.0, max_len=5), jnp.zeros((1, 2, 6))
+    layer = d2l.PositionalEncoding(6, 0.0, max_len=5)
+    X = jnp.zeros((1, 2, 6))
     encode = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
     np.testing.assert_array_equal(encode(3), layer.apply({}, X, offset=3))
     for offset, missing in ((4, [False, True]), (-1, [True, False]), (9, [True, True])):
@@ -232,7 +234,8 @@ def test_traced_offset_beyond_end_gives_nan() -> None:
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
 def test_traced_rotary_offset_beyond_end_gives_nan(layout: str) -> None:
-    layer, X = d2l.RotaryEncoding(6, 5, layout=layout), inputs()[0]
+    layer = d2l.RotaryEncoding(6, 5, layout=layout)
+    X = inputs()[0]
     rotate = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
     np.testing.assert_allclose(rotate(2), layer.apply({}, X, offset=2), atol=1e-6)
     for offset, missing in ((3, [False, False, True]), (-1, [True, False, False])):
@@ -259,7 +262,8 @@ def test_training_is_true_or_false(layer: nn.Module, inputs: int) -> None:
 
 
 def test_offset_passed_as_training_is_refused() -> None:
-    layer, X = d2l.PositionalEncoding(6, 0.0), jnp.zeros((2, 3, 6))
+    layer = d2l.PositionalEncoding(6, 0.0)
+    X = jnp.zeros((2, 3, 6))
     with pytest.raises(TypeError, match="training: got int; need True or False"):
         layer.apply({}, X, 2)
     with pytest.raises(TypeError, match="positional argument"):
@@ -289,7 +293,8 @@ def test_get_key_follows_pythons_seed() -> None:
 
 
 def test_encoding_is_sown_and_not_parameter() -> None:
-    layer, X = d2l.PositionalEncoding(7, 0.0, max_len=9), jnp.zeros((1, 2, 7), jnp.bfloat16)
+    layer = d2l.PositionalEncoding(7, 0.0, max_len=9)
+    X = jnp.zeros((1, 2, 7), jnp.bfloat16)
     assert not layer.init(KEY, X)
     total, sown = layer.apply({}, X, mutable="intermediates")
     (P,) = sown["intermediates"]["P"]

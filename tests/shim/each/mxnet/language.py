@@ -35,7 +35,8 @@ def losses(d2l: Any, model: Any, vocab_size: int, columns: list[Any], reduction:
 
     Gluon's loss takes weights, and is one number for each example, whatever reduction others have.
     """
-    loss, shards = gluon.loss.SoftmaxCELoss(), [[tensor(column)] for column in columns]
+    loss = gluon.loss.SoftmaxCELoss()
+    shards = [[tensor(column)] for column in columns]
     with autograd.record(train_mode=False):
         results = d2l._get_batch_loss_bert(model, loss, vocab_size, *shards)
     results[-1][0].backward()

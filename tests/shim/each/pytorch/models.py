@@ -8,7 +8,7 @@ from torch import nn
 from d2l_compat import torch as d2l
 
 BN_EPSILON = 1e-5
-FACTOR = 2  # LinearRegression's loss over half the mean squared error
+FACTOR = 2  # LinearRegression's loss divided by half the mean squared error
 
 
 def predict(model: Any, X: Any, training: bool = False) -> Any:

@@ -58,7 +58,8 @@ def test_products_are_counted(
 
 @pytest.mark.parametrize("n", [8, 2048])  # long input is attended to block by block
 def test_attention_takes_four_products(n: int) -> None:
-    d, X = 8, tf.zeros((1, n, 8))
+    d = 8
+    X = tf.zeros((1, n, 8))
     attention = d2l.MultiHeadAttention(d, 2, 0)
     assert d2l.longest_chain(attention, X, X, X) == 4
     assert d2l.multiply_adds(attention, X, X, X) == 4 * n * d**2 + 2 * n**2 * d
