@@ -24,7 +24,7 @@ def test_frameworks_without_python_agree_with_reference(
 ) -> None:
     if framework not in pytestconfig.getoption("frameworks").split():
         pytest.skip(f"{framework} is not installed")
-    measured = differences(ask(framework, dtype), dtype, expected())
+    measured = differences(ask_framework(framework, dtype), dtype, expected())
     assert find_exceeding(measured, tolerance) == {}
     assert_as_published(framework, dtype, measured)
 

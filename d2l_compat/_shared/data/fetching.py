@@ -152,7 +152,7 @@ def _classify_errors() -> Iterator[None]:
     except _PermanentError:
         raise
     except HTTPError as error:
-        raise _PermanentError(error) from error
+        raise _PermanentError(" ".join(str(error).split())) from error
     except Exception as error:  # unexpected bytes from a server can raise nearly anything
         raise _ConnectionLostError(" ".join(str(error).split()) or type(error).__name__) from error
 
