@@ -19,7 +19,7 @@ OWN_DEPENDENCIES = (
     Package("filelock", "filelock", "3.16"),
 )
 
-# The usual spelling of a version that pip accepts. Packages of a service's system may have others.
+# A version in the usual spelling, which pip accepts. Packages that came with the system may be spelled otherwise.
 VERSION = re.compile(
     r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+([.][a-z0-9]+)*)?"
 )
@@ -31,7 +31,7 @@ def install(framework: str) -> None:
     Installed packages keep their versions; the import says if one is too old.
 
     Raises ValueError for an unknown framework, RuntimeError with pip's own message if pip fails, and
-    RuntimeError if D2L_COMPAT_INSTALL is never, as it is where the locks define the environment.
+    RuntimeError if D2L_COMPAT_INSTALL is never, as in an environment installed from the locks.
     """
     if framework not in PYTHON_FRAMEWORKS:
         raise ValueError(f"framework {framework!r}: need one of {', '.join(PYTHON_FRAMEWORKS)}")
@@ -50,7 +50,7 @@ def install(framework: str) -> None:
             _install(package)
             invalidate_caches()
             if package is SETUPTOOLS:
-                # Importing it provides distutils now, and not only after the next start.
+                # Importing it provides distutils at once instead of after the next start.
                 import_module(package.module)
 
 
@@ -65,7 +65,7 @@ def _install(package: Package) -> None:
     without_dependencies = "--no-deps" in package.options
     error = _pip_install(*package.options.split(), package.requirement)
     if "ResolutionImpossible" in error:
-        # It needs another version of an installed package. That one stays, and often works.
+        # It conflicts with an installed package, which is kept, and often works.
         without_dependencies = True
         error = _pip_install("--no-deps", package.requirement)
     if without_dependencies and not error:
@@ -107,7 +107,7 @@ def _pip_install(*arguments: str) -> str:
 
 
 def _installed_versions() -> dict[str, str]:
-    """Return the version of each distribution; of two with one name the first, as an import does."""
+    """Return each distribution's version; if two have the same name, that of the first, which is imported."""
     versions: dict[str, str] = {}
     for distribution in metadata.distributions():
         has_fields = {"Name", "Version"} <= {*distribution.metadata}

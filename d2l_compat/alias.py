@@ -76,7 +76,7 @@ def _find_mxnet(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
 
 
 def _raise_attribute_error(name: str) -> Any:
-    """Say that names such as ``d2l.train_ch3`` are in the module of a framework."""
+    """Raise AttributeError, which says that names such as ``d2l.train_ch3`` are in a framework's module."""
     if name.startswith("_"):  # Python itself looks such names up
         raise AttributeError(f"module {UPSTREAM!r} has no attribute {name!r}")
     first, *others = MODULES

@@ -1,6 +1,6 @@
 """Install a Jupyter kernel for notebooks with ``from d2l import ...``: ``python -m d2l_compat.kernel``.
 
-The kernel "Python (d2l)" is this Python, in which ``d2l`` means ``d2l_compat``; notebooks run in it unedited.
+The kernel "Python (d2l)" runs this Python with ``d2l`` standing for ``d2l_compat``, so notebooks need no edits.
 """
 
 import argparse

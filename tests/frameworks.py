@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--frameworks",
         default=" ".join(FRAMEWORKS),
-        help="the installed frameworks, separated by blanks",
+        help="the installed frameworks, separated by spaces",
     )
     parser.addoption(
         "--without-upstream", action="store_true", help="compare nothing with upstream's d2l"

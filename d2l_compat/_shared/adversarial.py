@@ -15,7 +15,9 @@ def check_arguments(arrays: Arrays, net_D: Any, net_G: Any, loss: Any, **inputs:
     first, *others = (shape[:1] for shape in shapes)
     if not first or any(other != first for other in others):
         got = f"shapes {', '.join(map(str, shapes))}"
-        raise ValueError(fault(" and ".join(inputs), got, "as many rows of each, at least one"))
+        raise ValueError(
+            fault(" and ".join(inputs), got, "the same number of rows in each, at least one")
+        )
     return first[0]
 
 

@@ -111,7 +111,7 @@ class ProgressBoard(HyperParameters):
         and x and y numbers.
         """
         every_n = integer("every_n", every_n, 1)
-        check_instance("label", label, str, "a curve's name, a string")
+        check_instance("label", label, str, "a curve's name as a string")
         points = self.raw.setdefault(label, [])
         curve = self.data.setdefault(label, [])
         points.append(Point(as_float("x", x), as_float("y", y)))

@@ -39,7 +39,7 @@ def check_box_pairs(arrays: Arrays, names: tuple[str, str], one: Any, other: Any
     check_box_arrays(arrays, names, one, other)
     if len(one) != len(other):
         got = f"{len(one)} and {len(other)} boxes"
-        raise ValueError(fault(" and ".join(names), got, "as many of one as of the other"))
+        raise ValueError(fault(" and ".join(names), got, "the same number of each"))
 
 
 def fraction(what: str, value: Any) -> float:

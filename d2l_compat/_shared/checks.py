@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-GREATEST_SIZE = 2**31 - 1  # that all frameworks can count to
+GREATEST_SIZE = 2**31 - 1  # the largest that every framework supports
 NOT_CALLED = "attention_weights: there are none yet; call the layer first"
 
 
@@ -33,7 +33,7 @@ def check_callable(what: str, value: object) -> None:
 
 
 def format_value(value: object) -> str:
-    """Return a number or a string in Python's syntax, and of anything else the type."""
+    """Return the ``repr`` of a number, a string or None, and the type of anything else."""
     is_short = value is None or isinstance(value, (Number, str))
     return repr(value) if is_short else type(value).__name__
 
@@ -146,7 +146,7 @@ def rotary_sizes(
     num_hiddens, max_len = size("num_hiddens", num_hiddens), size("max_len", max_len)
     if num_hiddens % 2:
         raise ValueError(
-            fault("num_hiddens", num_hiddens, "an even number, since pairs are turned")
+            fault("num_hiddens", num_hiddens, "an even number, since pairs are rotated")
         )
     for what, value, least in ("base", base, 1), ("position_scale", position_scale, 0):
         need = f"a finite number above {least}"
@@ -195,11 +195,11 @@ class Arrays(ABC):
 
     @abstractmethod
     def value_range(self, x: Any) -> tuple[float, float] | None:
-        """Return the smallest and the largest number; None if there is none, or it is not computed yet."""
+        """Return the smallest and the largest number; None if there are no numbers, or they are not computed yet."""
 
     @abstractmethod
     def expected_input(self, projection: Any, inputs: Any) -> tuple[int | None, str | None]:
-        """Return the last dimension and the dtype that a linear layer needs of ``inputs``; None for any.
+        """Return the last dimension and the dtype that a linear layer requires of ``inputs``; None allows any.
 
         In a framework where dtypes must agree, ``projection`` may also be a normalization layer.
         """
@@ -248,7 +248,7 @@ class Arrays(ABC):
         _check_axes("values", V, ("batch", "keys", "features"))
         if not Q[0] == K[0] == V[0]:
             what = "batch sizes of queries, keys and values"
-            raise ValueError(fault(what, f"{Q[0]}, {K[0]} and {V[0]}", "three equal ones"))
+            raise ValueError(fault(what, f"{Q[0]}, {K[0]} and {V[0]}", "equal batch sizes"))
         if Q[2] == 0:
             raise ValueError(fault("queries", f"shape {tuple(Q)}", "at least one feature"))
         if K[1] != V[1]:
@@ -257,7 +257,7 @@ class Arrays(ABC):
         self.check_floating("queries, keys and values", queries, keys, values)
 
     def check_dot_product(self, queries: Any, keys: Any, values: Any) -> None:
-        """Check the same, and that queries and keys have equally many features."""
+        """Check as in ``check_attention``, and that queries and keys have the same number of features."""
         self.check_attention(queries, keys, values)
         self.check_last_dimension("keys", keys, self.shape(queries)[-1])
 
@@ -285,7 +285,7 @@ class Arrays(ABC):
     ) -> Any:
         """Check a length for each example, or for each query; return them ``as_readable``.
 
-        ``in_range`` checks their values, too, which means waiting for them on a GPU.
+        ``in_range`` also checks their values, which on a GPU means waiting for them.
         """
         if valid_lens is None:
             return None
@@ -294,7 +294,7 @@ class Arrays(ABC):
         return self._check_lens(valid_lens, batch, num_queries, num_keys, in_range)
 
     def check_causal(self, causal: Any, queries: Any, keys: Any) -> None:
-        """Check that it is a bool, and if True, that there are at least as many keys as queries.
+        """Check that ``causal`` is a bool and, if it is True, that there are at least as many keys as queries.
 
         The last query sees the last key, and each query before it one key fewer.
         """
@@ -308,7 +308,7 @@ class Arrays(ABC):
     def check_score_bias(
         self, score_bias: Any, queries: Any, keys: Any, heads: int | None = None
     ) -> None:
-        """Check a number for each score, either one for all of the ``heads`` or one for each."""
+        """Check that there is a bias for each score, either shared by all ``heads`` or separate for each head."""
         if score_bias is None:
             return
         self.check_instance("score_bias", score_bias)
@@ -348,14 +348,14 @@ class Arrays(ABC):
         return lens
 
     def check_tokens(self, X: Any, vocab_size: int, what: str = "X") -> None:
-        """Check numbers of tokens, each below ``vocab_size``."""
+        """Check token indices, each below ``vocab_size``."""
         why = f"of a vocabulary of {vocab_size}"
         self._check_indices(what, "token", X, ("batch", "steps"), vocab_size - 1, why)
 
     def check_sentence_pair(
         self, tokens: Any, segments: Any, vocab_size: int, max_len: int
     ) -> None:
-        """Check at most ``max_len`` numbers of tokens, and for each its sentence, 0 or 1."""
+        """Check at most ``max_len`` token indices, and the segment of each: 0 or 1 for its sentence."""
         self.check_tokens(tokens, vocab_size, "tokens")
         self.check_positions(0, tokens, max_len)
         why = "of two sentences"
@@ -370,7 +370,7 @@ class Arrays(ABC):
         self.check_rank("X", X, ("batch", "steps", "features"))
         batch, steps, _ = self.shape(X)
         axes, why = ("batch", "predictions"), "of those in X"
-        last = 0 if isinstance(steps, Unknown) else steps - 1  # if unknown, values are unknown, too
+        last = 0 if isinstance(steps, Unknown) else steps - 1  # then the values are unknown as well
         self._check_indices("pred_positions", "position", pred_positions, axes, last, why)
         if self.shape(pred_positions)[0] != batch:
             got = f"shape {tuple(self.shape(pred_positions))}"
@@ -405,7 +405,7 @@ class Arrays(ABC):
         self.check_projection("X", X, projection, size)
 
     def check_labels(self, Y_hat: Any, Y: Any) -> None:
-        """Check logits (..., classes), and a label for each row of them."""
+        """Check logits (..., classes), and a label for each row."""
         self.check_instance("Y_hat", Y_hat)
         self.check_instance("Y", Y, "an integer tensor")
         logits_shape, shape = tuple(self.shape(Y_hat)), tuple(self.shape(Y))
@@ -437,12 +437,12 @@ class Arrays(ABC):
     def check_residual(
         self, X: Any, Y: Any, sizes: Sequence[int] = (), norm: Any | None = None
     ) -> None:
-        """Check two arrays of one shape, whose sum ``norm`` normalizes over last dimensions of ``sizes``."""
+        """Check two arrays of the same shape, whose last dimensions have the ``sizes`` that ``norm`` requires."""
         self.check_instance("X", X)
         self.check_instance("Y", Y)
         shape, other = tuple(self.shape(X)), tuple(self.shape(Y))
         if shape != other:
-            raise ValueError(fault("X and Y", f"shapes {shape} and {other}", "two equal ones"))
+            raise ValueError(fault("X and Y", f"shapes {shape} and {other}", "equal shapes"))
         _check_last("X", shape, "feature")
         if sizes and shape[-len(sizes) :] != tuple(sizes):
             need = f"last dimensions of {tuple(sizes)}"
@@ -452,7 +452,7 @@ class Arrays(ABC):
             self._check_weights(what, x, None if norm is None else self.expected_input(norm, x)[1])
 
     def check_head_split(self, X: Any, num_heads: int) -> int:
-        """Check features that are to be split into ``num_heads``; return that as an int."""
+        """Check features to be split into heads; return ``num_heads`` as an int."""
         self.check_rank("X", X, ("batch", "steps", "num_hiddens"))
         self._check_numbers("X", X)
         num_heads = integer("num_heads", num_heads, 1)
@@ -464,7 +464,7 @@ class Arrays(ABC):
             raise TypeError(fault(what, "dtype bool", "a dtype of numbers"))
 
     def check_head_merge(self, X: Any, num_heads: int) -> int:
-        """Check a batch that has every example once for each of ``num_heads``; return that as an int."""
+        """Check a batch that has every example once for each head; return ``num_heads`` as an int."""
         self.check_rank("X", X, ("batch * heads", "steps", "num_hiddens / heads"))
         self._check_numbers("X", X)
         num_heads = integer("num_heads", num_heads, 1)
@@ -494,7 +494,7 @@ class Arrays(ABC):
         return lens
 
     def check_sequence(self, what: str, X: Any, size: int | None, dtype: str | None = None) -> None:
-        """Check the input of a recurrent layer, with ``size`` features in each step, or any number."""
+        """Check the input of a recurrent layer, with ``size`` features in each step (None allows any number)."""
         self.check_rank(what, X, ("steps", "batch", "features"))
         shape = self.shape(X)
         if 0 in tuple(shape):
@@ -506,7 +506,7 @@ class Arrays(ABC):
             self.check_last_dimension(what, X, size)
 
     def check_state(self, what: str, H: Any, *shape: int) -> None:
-        """Check a recurrent layer's state, of this ``shape``."""
+        """Check that a recurrent layer's state has this ``shape``."""
         self.check_instance(what, H)
         self.check_floating(what, H)
         if tuple(self.shape(H)) != shape:

@@ -1,4 +1,4 @@
-"""The parts of classification that are the same in every framework: what is counted, drawn and printed."""
+"""The parts of classification that are the same in every framework: what is counted, plotted and printed."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -74,7 +74,7 @@ def _format_dtype(matrix: Any) -> str:
 def predict_ch3(net: Callable[[Any], Any], test_iter: Any, n: int = 6) -> None:
     """Show the first ``n`` pictures of a batch of Fashion-MNIST, with their labels and the predictions of ``net``.
 
-    Raises TypeError or ValueError if ``net`` cannot be called, or there is no batch (X, y).
+    Raises TypeError or ValueError if ``net`` is not callable, or there is no batch (X, y).
     """
     check_callable("net", net)
     n = size("n", n)
@@ -112,7 +112,7 @@ def hit_rate(count_hits: Callable[[Any, Any], float], data_iter: Any) -> float:
 def yield_test_batches(test_iter: Any) -> Iterator[tuple[Any, Any]]:
     """Yield each batch of the argument ``test_iter``.
 
-    Raises TypeError or ValueError if one is no batch, or there is none.
+    Raises TypeError or ValueError if an element is not a batch, or there are no batches.
     """
     is_empty = True
     for batch in batches(test_iter, "test_iter"):
@@ -166,7 +166,7 @@ def train_ch6(
 ) -> None:
     """Do ``step`` with each batch of each epoch.
 
-    Loss and accuracy are drawn five times in an epoch, and printed at the end with the examples per second of steps.
+    Loss and accuracy are plotted five times in an epoch, and printed at the end with the examples per second of steps.
     """
     num_epochs = size("num_epochs", num_epochs)
     num_batches = count_batches("train_iter", train_iter)

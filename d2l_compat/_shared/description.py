@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
-# Smaller numbers count as zero: a GPU has zero where a CPU still has a few bits.
+# Smaller numbers count as zero: a GPU rounds them to zero, a CPU may not.
 SMALLEST = np.finfo(np.float32).smallest_normal
 
 # Both languages have the same numbers in the same order.
@@ -130,7 +130,7 @@ def _describe_bars(bars: Any, name: str, words: SimpleNamespace) -> str:
 
 
 def _describe_arrows(arrows: Any, axes: Any, words: SimpleNamespace) -> str:
-    """Count the arrows that point left, down, right and up, or nearest to it."""
+    """Count the arrows by the nearest direction: left, down, right or up."""
     right, up = np.ma.filled(arrows.U, 0), np.ma.filled(arrows.V, 0)
     if isinstance(arrows.angles, str) and arrows.angles == "xy":  # in the axes' directions
         right, up = (-1) ** axes.xaxis_inverted() * right, (-1) ** axes.yaxis_inverted() * up

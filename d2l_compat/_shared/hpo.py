@@ -15,7 +15,7 @@ class HPOSearcher(HyperParameters):
     """The base class of searchers, which draw configurations: define ``sample_configuration()``."""
 
     def sample_configuration(self) -> Config:
-        """Return the next configuration to try; to be defined."""
+        """Return the next configuration to try; subclasses define it."""
         raise undefined_method_error(self, "sample_configuration")
 
     def update(self, config: Config, error: float, additional_info: Any = None) -> None:
@@ -31,7 +31,8 @@ class RandomSearcher(HPOSearcher):
     def __init__(self, config_space: dict[str, Any], initial_config: Config | None = None) -> None:
         """Set a distribution for each name: one of SciPy's, or any object with a method ``rvs()`` like theirs.
 
-        ``initial_config`` is the first configuration, None to draw that, too. Raises TypeError for other values.
+        ``initial_config`` is the first configuration; if it is None, that is drawn as well. Raises TypeError for other
+        values.
         """
         need = "a dict of distributions, which have rvs()"
         check_instance("config_space", config_space, dict, need)
@@ -55,11 +56,11 @@ class HPOScheduler(HyperParameters):
     """The base class of schedulers, which decide on the next trial: define ``suggest`` and ``update``."""
 
     def suggest(self) -> Config:
-        """Return the configuration of the next trial; to be defined."""
+        """Return the configuration of the next trial; subclasses define it."""
         raise undefined_method_error(self, "suggest")
 
     def update(self, config: Config, error: float, info: Any = None) -> None:
-        """Learn from the error of ``config``; to be defined."""
+        """Learn from the error of ``config``; subclasses define it."""
         raise undefined_method_error(self, "update")
 
 
@@ -97,7 +98,7 @@ class HPOTuner(HyperParameters):
     def __init__(self, scheduler: HPOScheduler, objective: Callable[..., Any]) -> None:
         """Set the scheduler, and a function ``objective(**config)`` that returns an error, a number or a tensor.
 
-        Raises TypeError if ``scheduler`` has no ``suggest``, or ``objective`` cannot be called.
+        Raises TypeError if ``scheduler`` has no ``suggest``, or ``objective`` is not callable.
         """
         if not hasattr(scheduler, "suggest"):
             raise TypeError(fault("scheduler", type(scheduler).__name__, "an HPOScheduler"))

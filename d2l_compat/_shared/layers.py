@@ -9,12 +9,12 @@ from typing import Any, overload
 from d2l_compat._shared import checks, signatures
 
 
-class _Signed:
+class _LayerSignature:
     def _make_layers(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError
 
 
-class MultiHeadAttention(_Signed):
+class MultiHeadAttention(_LayerSignature):
     num_hiddens: int
     num_heads: int
 
@@ -38,7 +38,7 @@ class MultiHeadAttention(_Signed):
         """Create the layers; ``dropout``, from 0 to 1, is the fraction of weights dropped in training.
 
         Raises ValueError unless num_hiddens is a multiple of num_heads, and ValueError or
-        TypeError for arguments of a wrong range or kind.
+        TypeError for arguments of the wrong type or range.
         """
         checks.check_heads(num_hiddens, num_heads)
         super().__init__()
@@ -46,7 +46,7 @@ class MultiHeadAttention(_Signed):
         self._make_layers(num_hiddens, **arguments)
 
 
-class AdditiveAttention(_Signed):
+class AdditiveAttention(_LayerSignature):
     @overload
     def __init__(self, num_hiddens: int, dropout: float) -> None: ...
     @overload
@@ -57,13 +57,13 @@ class AdditiveAttention(_Signed):
     def __init__(self, **arguments: Any) -> None:
         """Create the layers; ``dropout``, from 0 to 1, is the fraction of weights dropped in training.
 
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()
         self._make_layers(**arguments)
 
 
-class RotaryEncoding(_Signed):
+class RotaryEncoding(_LayerSignature):
     def __init__(
         self,
         num_hiddens: int,
@@ -73,11 +73,11 @@ class RotaryEncoding(_Signed):
         layout: str = "interleaved",
         position_scale: float = 1.0,
     ) -> None:
-        """Compute the angles for ``num_hiddens`` features, an even number: in multi-head attention those of a head.
+        """Compute the angles for an even number ``num_hiddens`` of features; in multi-head attention, a head's width.
 
         Positions are from 0 to ``max_len`` - 1. ``position_scale`` multiplies them: with 0.5, twice as many
         lie in the range of angles (position interpolation, Chen et al., 2023).
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()
         sizes = checks.rotary_sizes(num_hiddens, max_len, base, layout, position_scale)
@@ -86,7 +86,7 @@ class RotaryEncoding(_Signed):
         self._make_layers()
 
 
-class PositionWiseFFN(_Signed):
+class PositionWiseFFN(_LayerSignature):
     @overload
     def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int) -> None: ...
     @overload
@@ -98,7 +98,7 @@ class PositionWiseFFN(_Signed):
         self._make_layers(**sizes)
 
 
-class TransformerEncoderBlock(_Signed):
+class TransformerEncoderBlock(_LayerSignature):
     @overload
     def __init__(
         self,
@@ -130,7 +130,7 @@ class TransformerEncoderBlock(_Signed):
         self._make_layers(norm_shape, **arguments)
 
 
-class TransformerEncoder(_Signed):
+class TransformerEncoder(_LayerSignature):
     num_hiddens: int
 
     @overload
@@ -168,7 +168,7 @@ class TransformerEncoder(_Signed):
         self._make_layers(vocab_size, num_blks, **block)
 
 
-class BERTEncoder(_Signed):
+class BERTEncoder(_LayerSignature):
     @overload
     def __init__(
         self,
@@ -204,7 +204,7 @@ class BERTEncoder(_Signed):
         self._make_layers(vocab_size, max_len, num_blks, **signatures.bert_block_arguments(config))
 
 
-class BERTModel(_Signed):
+class BERTModel(_LayerSignature):
     @overload
     def __init__(
         self,

@@ -149,9 +149,8 @@ def batches(data_iter: Any, what: str = "data_iter") -> Iterable[tuple[Any, Any]
 
 def count_batches(what: str, data_iter: Any) -> int:
     """Return the number of batches, at least one."""
-    is_scalar = (
-        getattr(data_iter, "ndim", 1) == 0
-    )  # scalars of a framework have __len__, which raises
+    # Scalars of a framework have __len__, which raises.
+    is_scalar = getattr(data_iter, "ndim", 1) == 0
     count = len(data_iter) if isinstance(data_iter, Sized) and not is_scalar else 0
     if not count:
         raise TypeError(fault(what, format_value(data_iter), "batches, at least one"))

@@ -48,5 +48,7 @@ def bottleneck_sizes(
     number = channels // groups
     if number < 1 or channels % number:
         got = f"{groups} for {channels} channels"
-        raise ValueError(fault("groups", got, "as many channels a group as divide them evenly"))
+        raise ValueError(
+            fault("groups", got, "a number of channels per group that divides them evenly")
+        )
     return channels, number

@@ -8,7 +8,7 @@ from d2l_compat._shared.checks import fault
 
 
 def add_to_class(Class: type) -> Callable[[Callable[..., Any]], None]:
-    """Decorate a function to become a method of ``Class``, of its existing objects, too.
+    """Decorate a function to become a method of ``Class``, including its existing objects.
 
     Raises TypeError if ``Class`` is not a class.
     """

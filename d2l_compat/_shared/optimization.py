@@ -86,7 +86,7 @@ def train(
 ) -> tuple[list[float], list[float]]:
     """Do ``step`` with each batch, and measure the ``loss`` after every 200 examples.
 
-    Draw the losses; print the last one, with the seconds per epoch. Return the seconds until each
+    Plot the losses; print the last one, with the seconds per epoch. Return the seconds until each
     measurement, without the time of measuring, and the losses.
     """
     num_epochs = size("num_epochs", num_epochs)

@@ -119,7 +119,7 @@ def plot(
     for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
         if len(x) != len(y):
             got = f"{len(x)} points in X and {len(y)} in Y"
-            raise ValueError(fault(f"curve {i}", got, "as many of each"))
+            raise ValueError(fault(f"curve {i}", got, "the same number of each"))
 
     set_figsize(figsize)
     axes = axes if axes is not None else pyplot().gca()
@@ -187,7 +187,7 @@ def show_heatmaps(
 
 
 def color_scale(what: str, grid: NDArray[Any]) -> tuple[float, float]:
-    """Return the ends of one colour scale for all matrices, symmetric if there are both signs."""
+    """Return the limits of one colour scale for all matrices, symmetric if both signs occur."""
     finite = grid[np.isfinite(grid)]
     if not finite.size:
         got = f"shape {grid.shape} without a finite number"
@@ -209,7 +209,7 @@ def draw_cells(
 
 
 def draw_bar(figure: Any, axes: Any, image: Any) -> None:
-    """Draw the colour bar of all heat maps beside them."""
+    """Draw the colour bar of all heat maps next to them."""
     bar = figure.colorbar(image, ax=axes, shrink=0.6)
     bar.solids.set(gid=BAR, rasterized=False)
 

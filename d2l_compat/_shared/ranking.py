@@ -69,7 +69,7 @@ def check_scores(arrays: Arrays, positive: Any, negative: Any) -> None:
     shapes = [tuple(arrays.shape(scores)) for scores in (positive, negative)]
     if shapes[0] != shapes[1]:
         got = f"shapes {shapes[0]} and {shapes[1]}"
-        raise ValueError(fault("positive and negative", got, "two equal ones"))
+        raise ValueError(fault("positive and negative", got, "equal shapes"))
 
 
 def train_rating(
@@ -100,7 +100,7 @@ def train_ranking(
     devices: list[Any],
     eval_step: int,
 ) -> None:
-    """Do the same for rankings; draw hits and areas after every ``eval_step`` epochs, and print the last ones."""
+    """Train with rankings; plot hits and areas after every ``eval_step`` epochs, and print the last ones."""
     eval_step = size("eval_step", eval_step)
     animator = _make_animator(num_epochs, 1, "test hit rate", "test AUC")
     timer = Timer()

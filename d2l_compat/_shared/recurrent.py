@@ -56,7 +56,7 @@ def predict(prefix: str, num_preds: int, vocab: Any, step: Step, state: Any = No
         raise ValueError(fault("prefix", "''", "a string of at least one character"))
     num_preds = integer("num_preds", num_preds, 0)
     if not hasattr(vocab, "to_tokens"):
-        raise TypeError(fault("vocab", type(vocab).__name__, "a vocabulary, as Vocab is"))
+        raise TypeError(fault("vocab", type(vocab).__name__, "a vocabulary, such as a Vocab"))
     tokens = [vocab[prefix[0]]]
     for character in prefix[1:]:
         _, state = step(tokens[-1], state)

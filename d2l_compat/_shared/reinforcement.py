@@ -156,7 +156,7 @@ def show_value_function_progress(env_desc: Any, V: Any, pi: Any) -> None:
 
     ``env_desc`` is the map, letters (rows, columns); ``V`` are values and ``pi`` actions, as in :func:`frozen_lake`,
     both (steps, states). Holes and the goal have no arrow. The figure is displayed at once. Raises TypeError or
-    ValueError for shapes that do not fit, or numbers that are no actions.
+    ValueError for shapes that do not fit, or numbers that are not actions.
     """
     letters = _to_letters(env_desc)
     values, actions = _to_maps(letters, ("V", V), ("pi", pi))
@@ -164,7 +164,7 @@ def show_value_function_progress(env_desc: Any, V: Any, pi: Any) -> None:
 
 
 def show_Q_function_progress(env_desc: Any, V_all: Any, pi_all: Any) -> None:
-    """Show the same for about ten steps out of many: at equal distances, and the last one."""
+    """Show values and policies of about ten steps out of many: at equal distances, and the last one."""
     letters = _to_letters(env_desc)
     values, actions = _to_maps(letters, ("V_all", V_all), ("pi_all", pi_all))
     last = len(values) - 1
@@ -174,7 +174,7 @@ def show_Q_function_progress(env_desc: Any, V_all: Any, pi_all: Any) -> None:
 
 
 def _to_letters(env_desc: Any) -> Numbers:
-    need = "letters (rows, columns), as of env_info['desc']"
+    need = "letters (rows, columns), like env_info['desc']"
     check_instance("env_desc", env_desc, (np.ndarray, list, tuple), need)
     try:
         letters = np.asarray(env_desc)
@@ -196,7 +196,7 @@ def _to_maps(
     if len(values) != len(actions):
         what = f"{named_values[0]} and {named_policy[0]}"
         got = f"{len(values)} and {len(actions)} steps"
-        raise ValueError(fault(what, got, "as many of each"))
+        raise ValueError(fault(what, got, "the same number of each"))
     return values, actions
 
 

@@ -38,11 +38,11 @@ def _import(package: Package) -> ModuleType:
     except Exception as error:  # a broken binary raises nearly anything
         if installed is None and isinstance(error, ModuleNotFoundError):
             raise ImportError(
-                f"{_need(package)}, and it is not installed.{package.note} "
+                f"{_format_requirement(package)}, and it is not installed.{package.note} "
                 f"Install it: {package.install}"
             ) from None
         raise ImportError(
-            f"{_need(package)}; {installed or 'a copy without a version'} is installed, but "
+            f"{_format_requirement(package)}; {installed or 'a copy without a version'} is installed, but "
             f"importing it failed ({type(error).__name__}: {error}). Install it anew: "
             f"{package.install} --force-reinstall"
         ) from error
@@ -63,11 +63,11 @@ def _installed_version(package: Package) -> str | None:
 def _check_version(package: Package, version: str) -> None:
     if _parse_release(version) < _parse_release(package.minimum):
         raise ImportError(
-            f"{_need(package)}, and {version} is installed. Upgrade it: {package.install}"
+            f"{_format_requirement(package)}, and {version} is installed. Upgrade it: {package.install}"
         )
 
 
-def _need(package: Package) -> str:
+def _format_requirement(package: Package) -> str:
     return f"{package.distribution} {package.minimum} or newer is needed"
 
 

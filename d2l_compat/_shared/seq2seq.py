@@ -11,7 +11,7 @@ from d2l_compat._shared.data.translation import BOS, EOS, PAD
 from d2l_compat._shared.measuring import Accumulator, Timer
 from d2l_compat._shared.training import undefined_method_error
 
-VOCAB = "a vocabulary, as Vocab is"
+VOCAB = "a vocabulary, such as a Vocab"
 BATCHES = "batches of 4 tensors: sources, their lengths, targets, their lengths"
 
 
@@ -30,7 +30,7 @@ class Encoder:
     """The base class of encoders: define ``forward``."""
 
     def forward(self, X: Any, *args: Any) -> Any:
-        """Return the outputs for the decoder's ``init_state``; to be defined."""
+        """Return the outputs for the decoder's ``init_state``; subclasses define it."""
         raise undefined_method_error(self, "forward")
 
 
@@ -38,11 +38,11 @@ class Decoder:
     """The base class of decoders: define ``init_state`` and ``forward``."""
 
     def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
-        """Return the first state, from the encoder's outputs; to be defined."""
+        """Return the first state, from the encoder's outputs; subclasses define it."""
         raise undefined_method_error(self, "init_state")
 
     def forward(self, X: Any, state: Any) -> Any:
-        """Return logits for the tokens after ``X``, and the next state; to be defined."""
+        """Return logits for the tokens after ``X``, and the next state; subclasses define it."""
         raise undefined_method_error(self, "forward")
 
 
@@ -51,7 +51,7 @@ class AttentionDecoder:
 
     @property
     def attention_weights(self) -> Any:
-        """The weights of the last call; to be defined."""
+        """The weights of the last call; subclasses define it."""
         raise undefined_method_error(self, "attention_weights")
 
 
@@ -128,14 +128,14 @@ def check_translation(
 ) -> None:
     """Check the arguments of ``predict_seq2seq``, except for the device."""
     checks.size("num_steps", num_steps)
-    checks.check_instance("src_sentence", sentence, str, "a sentence, a string")
+    checks.check_instance("src_sentence", sentence, str, "a sentence as a string")
     _check_has("src_vocab", src_vocab, VOCAB, "to_tokens")
     _check_has("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
     _check_has("net", net, "a model with an encoder and a decoder", "encoder", "decoder")
 
 
 def encode_source(sentence: str, vocab: Vocab, num_steps: int) -> tuple[list[int], int]:
-    """Return a sentence as ``num_steps`` numbers, and how many of them are not padding."""
+    """Return a sentence as ``num_steps`` token indices, and how many of them are not padding."""
     tokens = [*vocab[sentence.lower().split(" ")], vocab[EOS]]
     return fit_length(tokens, num_steps, vocab[PAD]), min(len(tokens), num_steps)
 

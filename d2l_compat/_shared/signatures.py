@@ -33,7 +33,7 @@ def _strides(name: str, value: Any) -> int | tuple[int, ...]:
     return strides if isinstance(strides, int) else tuple(strides)
 
 
-def _unchecked(name: str, value: Any) -> Any:
+def _accept_any(name: str, value: Any) -> Any:
     return value
 
 
@@ -49,7 +49,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "key_size": _size,
     "max_len": _size,
     "mlm_in_features": _size,
-    "norm_shape": _unchecked,
+    "norm_shape": _accept_any,
     "nsp_in_features": _size,
     "num_blks": _size,
     "num_channels": _size,
@@ -82,7 +82,7 @@ class Signatures:
     def parse(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the checked arguments by name, according to the first signature that fits.
 
-        Raises TypeError if none fits, ValueError or TypeError for a value of a wrong range or kind.
+        Raises TypeError if none fits, ValueError or TypeError for a value of the wrong type or range.
         """
         framework_args = {name: kwargs[name] for name in kwargs if name in self.framework_names}
         named = {name: kwargs[name] for name in kwargs if name not in framework_args}
@@ -134,16 +134,10 @@ def declared_signatures(init: Callable[..., None]) -> list[Signature]:
     return signatures
 
 
-def show_signature(init: Callable[..., None], declared: Signature) -> Callable[..., None]:
-    """Return a wrapper of ``init`` that help(), and Shift-Tab in Jupyter, show with the signature ``declared``."""
-
-    @wraps(init)
-    def call_init(self: Any, *args: Any, **kwargs: Any) -> None:
-        init(self, *args, **kwargs)
-
-    del call_init.__wrapped__  # some tools would follow it, and show its signature
-    call_init.__signature__ = declared  # type: ignore[attr-defined]
-    return call_init
+def show_signature(init: Callable[..., None], declared: Signature) -> None:
+    """Let help(), and Shift-Tab in Jupyter, show the wrapper ``init`` with the signature ``declared``."""
+    vars(init).pop("__wrapped__", None)  # some tools would follow it, and show its signature
+    init.__signature__ = declared  # type: ignore[attr-defined]
 
 
 def parse_overloads(init: Callable[..., None]) -> Callable[..., None]:
@@ -156,7 +150,8 @@ def parse_overloads(init: Callable[..., None]) -> Callable[..., None]:
         init(self, **signatures.parse(what, args, kwargs))
 
     first, *_ = get_overloads(init) or [init]  # D2L 1.0's signature
-    return show_signature(parse_and_init, signature(first))
+    show_signature(parse_and_init, signature(first))
+    return parse_and_init
 
 
 def parse_arguments(init: Init) -> Init:

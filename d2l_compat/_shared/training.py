@@ -24,7 +24,7 @@ def undefined_method_error(owner: object, method: str) -> NotImplementedError:
 
 
 class Model(HyperParameters):
-    """Mixin for ``Module``: a board on which the loss is drawn."""
+    """Mixin for ``Module``: a board on which the loss is plotted."""
 
     plot_train_per_epoch: int
     plot_valid_per_epoch: int
@@ -32,7 +32,7 @@ class Model(HyperParameters):
     trainer: "Trainer"
 
     def loss(self, y_hat: Any, y: Any) -> Any:
-        """Return the loss of predictions ``y_hat``; to be defined."""
+        """Return the loss of predictions ``y_hat``; subclasses define it."""
         raise undefined_method_error(self, "loss")
 
     def plot(self, key: str, value: Any, train: bool) -> None:
@@ -63,7 +63,7 @@ class Steps(Model):
     __call__: Any
 
     def __init__(self, plot_train_per_epoch: int = 2, plot_valid_per_epoch: int = 1) -> None:
-        """Set how many points are drawn in an epoch of training and of validation."""
+        """Set how many points are plotted in an epoch of training and of validation."""
         super().__init__()
         self.save_hyperparameters()
         self.board = ProgressBoard()
@@ -75,13 +75,13 @@ class Steps(Model):
         return self.net(X, *args)
 
     def training_step(self, batch: Any) -> Any:
-        """Return and draw the loss of a batch, whose inputs come first and whose labels come last."""
+        """Return and plot the loss of a batch, whose inputs come first and whose labels come last."""
         loss = self.loss(self(*batch[:-1]), batch[-1])
         self.plot("loss", loss, train=True)
         return loss
 
     def validation_step(self, batch: Any) -> None:
-        """Draw the loss of a batch."""
+        """Plot the loss of a batch."""
         self.plot("loss", self.loss(self(*batch[:-1]), batch[-1]), train=False)
 
 
@@ -94,7 +94,7 @@ class ClassifierSteps:
     __call__: Any
 
     def validation_step(self, batch: Any) -> None:
-        """Draw the loss and the accuracy of a batch."""
+        """Plot the loss and the accuracy of a batch."""
         Y_hat = self(*batch[:-1])
         self.plot("loss", self.loss(Y_hat, batch[-1]), train=False)
         self.plot("acc", self.accuracy(Y_hat, batch[-1]), train=False)
@@ -111,7 +111,7 @@ class DataModule(HyperParameters):
         self.save_hyperparameters()
 
     def get_dataloader(self, train: bool) -> Any:
-        """Return batches of the training data, or of the validation data; to be defined."""
+        """Return batches of the training data, or of the validation data; subclasses define it."""
         raise undefined_method_error(self, "get_dataloader")
 
     def get_tensorloader(self, tensors: Any, train: bool, indices: slice = slice(0, None)) -> Any:

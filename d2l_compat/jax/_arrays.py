@@ -36,10 +36,10 @@ arrays = _Arrays()
 
 
 def as_jax(value: Array) -> jax.Array:
-    """Convert a NumPy array; return anything else unchanged, for the checks to judge."""
+    """Convert a NumPy array; return anything else unchanged, for the checks to reject."""
     return jnp.asarray(value) if isinstance(value, np.ndarray) else value
 
 
 def check_training(training: bool) -> None:
-    # In other frameworks a layer's next argument is another one, whose value would pass for True.
+    # A call written for another framework passes a different argument here, which might be truthy.
     checks.check_instance("training", training, bool, "True or False")

@@ -1,6 +1,8 @@
 """The base class of our Flax layers, which parses and checks their arguments before they become fields."""
 
+from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
+from functools import wraps
 from inspect import Parameter, Signature
 from typing import Any, ClassVar, get_overloads
 
@@ -21,7 +23,7 @@ class CheckedModule(nn.Module):
     _signatures: ClassVar[Signatures] = Signatures([])
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Parse the arguments. Raises TypeError or ValueError for those of a wrong name, range or kind."""
+        """Parse the arguments. Raises TypeError or ValueError for a wrong name, type or range."""
         # Flax's own fields, parent and name, belong to no signature. Flax copies a layer by passing all
         # its fields as keywords, so a size may be None.
         other_fields = {
@@ -39,14 +41,24 @@ class CheckedModule(nn.Module):
         # Otherwise Flax would generate an __init__ for subclasses (nn.remat makes one) that takes the
         # fields in their order, and would misread D2L 0.17's signature.
         if "__init__" not in vars(cls):
-            cls.__init__ = super(cls, cls).__init__  # type: ignore[method-assign]
+            cls.__init__ = _call_init(super(cls, cls).__init__)  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
         if get_overloads(cls.__init__):
             cls._signatures = Signatures(declared_signatures(cls.__init__))
         elif not cls._signatures.names:
             cls._signatures = Signatures([_field_signature(cls)])
         shown = [SELF, *cls._signatures.alternatives[0].parameters.values()]
-        cls.__init__ = show_signature(cls.__init__, Signature(shown))  # type: ignore[method-assign]
+        show_signature(cls.__init__, Signature(shown))
+
+
+def _call_init(inherited: Callable[..., None]) -> Callable[..., None]:
+    """Return a function of its own for a subclass, since a signature is an attribute of a function."""
+
+    @wraps(inherited)
+    def call_init(self: nn.Module, *args: Any, **kwargs: Any) -> None:
+        inherited(self, *args, **kwargs)
+
+    return call_init
 
 
 def _field_signature(cls: type[nn.Module]) -> Signature:

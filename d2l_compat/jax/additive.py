@@ -44,7 +44,7 @@ class AdditiveAttention(CheckedModule):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Create the layer; ``dropout``, from 0 to 1, is the share of weights dropped in training.
 
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__(*args, **kwargs)
 

@@ -9,7 +9,7 @@ mask hides, and for those whose ``score_bias`` is minus infinity.
 
 The layers are Flax (linen) modules. NumPy arrays are accepted wherever JAX arrays are. All shapes
 and dtypes are checked, also under ``jit``, ``vmap`` and ``grad``. The values of lengths and
-offsets are checked where they are known; on a GPU that means waiting for them.
+offsets are checked if they are known; on a GPU that means waiting for them.
 """
 
 import math
@@ -49,8 +49,8 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
     Returns
     -------
     jax.Array
-        Weights of X's shape and dtype. Past a length they are exactly 0; each row sums to 1, or
-        to 0 where the length is 0.
+        Weights of X's shape and dtype. Past the valid length they are exactly 0; each row sums to 1, or
+        to 0 if its length is 0.
 
     Raises
     ------
@@ -171,7 +171,7 @@ class MultiHeadAttention(CheckedModule):
         """Create the layer; ``dropout``, from 0 to 1, is the share of weights dropped in training.
 
         Raises ValueError if num_hiddens is not a multiple of num_heads, and ValueError or
-        TypeError for arguments of a wrong range or kind.
+        TypeError for arguments of the wrong type or range.
         """
         super().__init__(*args, **kwargs)
 
@@ -213,7 +213,7 @@ class MultiHeadAttention(CheckedModule):
         arrays.check_projection("queries", queries, self.W_q, self.query_size)
         arrays.check_projection("keys", keys, self.W_k, self.key_size)
         arrays.check_projection("values", values, self.W_v, self.value_size)
-        # Checked before they are repeated for the heads, so that messages show the caller's shapes.
+        # Check them before they are repeated for the heads, so that messages show the caller's shapes.
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
@@ -230,7 +230,7 @@ class MultiHeadAttention(CheckedModule):
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
             training,
-            **masks,  # only those in use: a reader's own attention may accept none
+            **masks,  # only those in use: a custom attention layer may accept none
         )
         output = self.W_o(self.transpose_output(pooled))
         return output, weights.reshape(len(queries), self.num_heads, *weights.shape[1:])

@@ -19,7 +19,7 @@ DATA_DEPENDENT = ("cond", "while")  # their operations are known only at run tim
 def longest_chain(layer: Callable[..., Any], *inputs: Array) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    On a chain, each product needs the result of the one before. They are counted in the program
+    On a chain, each product needs the result of the previous one. They are counted in the program
     that JAX traces, with all steps of a scan. Raises TypeError if the layer is not a function or an
     input not an array, and ValueError for a ``while`` or a ``cond``.
     """
@@ -45,10 +45,10 @@ def _trace(layer: Callable[..., Any], inputs: tuple[Array, ...]) -> Jaxpr:
 
 
 def _chain_lengths(program: Jaxpr, input_lengths: list[int]) -> list[int]:
-    """Return the length of the longest chain to each result, given those to the inputs."""
+    """Return the length of the longest chain to each result, given the lengths at the inputs."""
     lengths = dict(zip(program.invars, input_lengths, strict=True))
 
-    def look_up(values: list[Any]) -> list[int]:  # literals and weights depend on no product
+    def look_up(values: list[Any]) -> list[int]:  # 0 for literals and weights
         return [0 if isinstance(v, Literal) else lengths.get(v, 0) for v in values]
 
     for operation in program.eqns:
@@ -64,7 +64,7 @@ def _chain_lengths(program: Jaxpr, input_lengths: list[int]) -> list[int]:
 
 
 def _products(program: Jaxpr) -> Iterator[JaxprEqn]:
-    """Yield the products that a result depends on: JAX computes no others."""
+    """Yield the products that the results depend on; JAX computes no others."""
     needed = {v for v in program.outvars if not isinstance(v, Literal)}
     for operation in reversed(program.eqns):
         if needed.isdisjoint(operation.outvars):
@@ -78,7 +78,7 @@ def _products(program: Jaxpr) -> Iterator[JaxprEqn]:
 
 
 def _inner_program(operation: JaxprEqn) -> Jaxpr | None:
-    """Return the program of an operation that consists of others, None for a simple one."""
+    """Return the program inside an operation, or None for a primitive operation."""
     name = operation.primitive.name
     if name in DATA_DEPENDENT:
         need = "steps that are known in advance, as in a scan"
@@ -92,16 +92,16 @@ def _inner_program(operation: JaxprEqn) -> Jaxpr | None:
 
 
 def _multiply_adds(product: JaxprEqn) -> int:
-    """Return the size of the result times the number of terms that each of its numbers sums."""
-    left, right = map(_shaped, product.invars)
+    """Return the size of the result times the number of terms that are summed for each of its elements."""
+    left, right = map(_get_shape, product.invars)
     dimensions = product.params["dimension_numbers"]
     if product.primitive.name == "dot_general":
         (left_axes, _), _ = dimensions
         terms = math.prod(left.shape[axis] for axis in left_axes)
     else:  # every output channel sums over a kernel of its own
         terms = right.size // right.shape[dimensions.rhs_spec[0]]
-    return _shaped(product.outvars[0]).size * terms
+    return _get_shape(product.outvars[0]).size * terms
 
 
-def _shaped(variable: Any) -> jax.core.ShapedArray:
+def _get_shape(variable: Any) -> jax.core.ShapedArray:
     return cast(jax.core.ShapedArray, variable.aval)

@@ -43,5 +43,5 @@ def try_all_gpus() -> list[jax.Device]:
 def _gpus() -> list[jax.Device]:
     try:
         return jax.devices("gpu")
-    except RuntimeError:  # there are none
+    except RuntimeError:  # no GPU
         return []

@@ -42,7 +42,7 @@ class SyntheticRegressionData(shared.RegressionData, DataModule):
     ) -> None:
         """Draw the examples; ``w`` is (features,) or (features, 1), ``noise`` a standard deviation.
 
-        Raises TypeError or ValueError for an argument of a wrong type, shape or range.
+        Raises TypeError or ValueError for an argument of the wrong type, shape or range.
         """
         super().__init__()
         self.save_hyperparameters()
@@ -131,7 +131,7 @@ class LinearRegression(Module):
     def loss(  # type: ignore[override]
         self, params: Any, X: Any, y: Any, state: Any
     ) -> jax.Array:
-        """Return half the mean squared difference; in PyTorch and TensorFlow it is the whole."""
+        """Return half the mean squared difference, which PyTorch and TensorFlow do not halve."""
         return _squared_loss(params, X, y, state)
 
     def get_w_b(self, state: Any) -> tuple[jax.Array, jax.Array]:

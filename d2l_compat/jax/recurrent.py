@@ -55,7 +55,7 @@ class RNNLMScratch(Classifier):
     """A language model from scratch: a recurrent layer ``rnn``, and logits of the next token.
 
     The input of ``rnn`` is (steps, batch, vocab_size). Raises TypeError or ValueError for
-    arguments of a wrong range or kind.
+    arguments of the wrong type or range.
     """
 
     rnn: nn.Module
@@ -101,7 +101,7 @@ class RNNLMScratch(Classifier):
     def predict(self, prefix: str, num_preds: int, vocab: Any, params: Any) -> str:
         """Return ``prefix`` continued by ``num_preds`` characters, the likeliest one each time.
 
-        Raises TypeError or ValueError for an argument of a wrong type, or if ``prefix`` is empty.
+        Raises TypeError or ValueError for an argument of the wrong type, or if ``prefix`` is empty.
         """
 
         def step(token: int, state: Any) -> tuple[int, Any]:

@@ -27,7 +27,7 @@ class RotaryEncoding(nn.Module):
     ``num_hiddens`` is the even width of queries and keys; in multi-head attention, of one head. The positions are
     0 to ``max_len`` - 1. ``position_scale`` multiplies them: with 0.5, twice as many fit in the same range of
     angles (position interpolation, Chen et al., 2023). The layer has no parameters, and no dtype of its own:
-    cosines and sines are in the input's. Raises ValueError or TypeError for arguments of a wrong range or kind.
+    cosines and sines are in the input's. Raises ValueError or TypeError for arguments of the wrong type or range.
     """
 
     num_hiddens: int

@@ -1,4 +1,4 @@
-"""Residual blocks, of which ResNets consist."""
+"""Residual blocks, the building blocks of ResNets."""
 
 import flax.linen as nn
 import jax
@@ -15,7 +15,7 @@ class Residual(CheckedModule):
     The result of two 3 x 3 convolutions with batch normalization, the first with ``strides``, is added to the
     input. ``use_1x1conv`` first passes the input through a 1 x 1 convolution with the same strides. With
     ``training`` a batch is normalized by its own statistics. Raises ValueError or TypeError for arguments of
-    a wrong range or kind.
+    the wrong type or range.
     """
 
     num_channels: int

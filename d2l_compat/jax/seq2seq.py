@@ -34,7 +34,7 @@ class Encoder(nn.Module):
     """The base class of encoders: define ``__call__``."""
 
     def __call__(self, X: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the input of the decoder's ``init_state``; to be defined."""
+        """Return the input of the decoder's ``init_state``; subclasses define it."""
         raise undefined_method_error(self, "__call__")
 
 
@@ -42,11 +42,11 @@ class Decoder(nn.Module):
     """The base class of decoders: define ``init_state`` and ``__call__``."""
 
     def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
-        """Return the first state, from the encoder's outputs; to be defined."""
+        """Return the first state, from the encoder's outputs; subclasses define it."""
         raise undefined_method_error(self, "init_state")
 
     def __call__(self, X: Any, state: Any, **kwargs: Any) -> Any:
-        """Return logits for the tokens after ``X``, and the next state; to be defined."""
+        """Return logits for the tokens after ``X``, and the next state; subclasses define it."""
         raise undefined_method_error(self, "__call__")
 
 
@@ -59,7 +59,7 @@ class AttentionDecoder(Decoder):
 
     @property
     def attention_weights(self) -> Any:
-        """The last call's weights; to be defined."""
+        """The last call's weights; subclasses define it."""
         raise undefined_method_error(self, "attention_weights")
 
 
@@ -140,7 +140,7 @@ class GRU(nn.Module):
     """Stacked layers of gated recurrent units: Cho et al. (2014).
 
     ``dropout``, from 0 to 1, is the share dropped between layers in training. Raises ValueError
-    or TypeError for arguments of a wrong range or kind.
+    or TypeError for arguments of the wrong type or range.
     """
 
     num_hiddens: int
@@ -187,7 +187,7 @@ class GRU(nn.Module):
 class Seq2SeqEncoder(Encoder):
     """A GRU that reads a sentence: it returns the outputs at all steps, and the last states.
 
-    Raises ValueError or TypeError for arguments of a wrong range or kind.
+    Raises ValueError or TypeError for arguments of the wrong type or range.
     """
 
     vocab_size: int
@@ -227,7 +227,7 @@ class Seq2Seq(EncoderDecoder):
     lr: float
 
     def validation_step(self, params: Any, batch: Any, state: Any) -> None:
-        """Draw the loss of a batch."""
+        """Plot the loss of a batch."""
         self.plot("loss", self.loss(params, batch[:-1], batch[-1], state)[0], train=False)
 
     @partial(jax.jit, static_argnums=(0, 5))

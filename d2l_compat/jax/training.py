@@ -29,18 +29,18 @@ nn_Module = nn.Module
 class Module(nn.Module, shared.Model):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``.
 
-    Its fields are a ``board``, and the number of points drawn per epoch, of training
-    (``plot_train_per_epoch``) and of validation (``plot_valid_per_epoch``); set them after the
-    model is made.
+    Its fields are a ``board``, and the number of points plotted per epoch, for
+    training (``plot_train_per_epoch``) and validation (``plot_valid_per_epoch``); set them after
+    the model is created.
     """
 
-    if not TYPE_CHECKING:  # type checkers would read them as arguments, in spite of init=False
+    if not TYPE_CHECKING:  # type checkers would take them for arguments despite init=False
         plot_train_per_epoch: int = field(default=2, init=False)
         plot_valid_per_epoch: int = field(default=1, init=False)
         board: ProgressBoard = field(default_factory=ProgressBoard, init=False)
 
     def loss(self, *args: Any) -> Any:
-        """Return the loss of ``state.apply_fn({"params": params}, *X)``; to be defined.
+        """Return the loss of ``state.apply_fn({"params": params}, *X)``; subclasses define it.
 
         It is called as ``loss(params, X, y, state)``, with the inputs ``X``, a tuple.
         """
@@ -57,13 +57,13 @@ class Module(nn.Module, shared.Model):
         return self.forward(X, *args, **kwargs)
 
     def training_step(self, params: Any, batch: Any, state: Any) -> tuple[Any, Any]:
-        """Return the loss of a batch, inputs first and labels last, and the gradients; draw the loss."""
+        """Return the loss of a batch (inputs first, labels last) and its gradients; plot the loss."""
         loss, gradients = jax.value_and_grad(self.loss)(params, batch[:-1], batch[-1], state)
         self.plot("loss", loss, train=True)
         return loss, gradients
 
     def validation_step(self, params: Any, batch: Any, state: Any) -> None:
-        """Draw the loss of a batch."""
+        """Plot the loss of a batch."""
         self.plot("loss", self.loss(params, batch[:-1], batch[-1], state), train=False)
 
     def configure_optimizers(self) -> Any:
@@ -81,14 +81,14 @@ class Classifier(Module):
     """The base class of models that return logits, with classes on the last axis."""
 
     def training_step(self, params: Any, batch: Any, state: Any) -> tuple[Any, Any]:
-        """Return the result of ``loss`` for a batch, and the gradients; draw the loss."""
+        """Return the result of ``loss`` for a batch, and the gradients; plot the loss."""
         differentiate = jax.value_and_grad(self.loss, has_aux=True)
         value, gradients = differentiate(params, batch[:-1], batch[-1], state)
         self.plot("loss", value[0], train=True)
         return value, gradients
 
     def validation_step(self, params: Any, batch: Any, state: Any) -> None:
-        """Draw the loss and the accuracy of a batch."""
+        """Plot the loss and the accuracy of a batch."""
         X, Y = batch[:-1], batch[-1]
         self.plot("loss", self.loss(params, X, Y, state)[0], train=False)
         self.plot("acc", self.accuracy(params, X, Y, state), train=False)

@@ -38,7 +38,7 @@ def _pool(queries: mx.array, keys: mx.array, values: mx.array, lens: mx.array | 
     num_visible, lens = _visible_keys(keys.shape[1], lens)
     scores = matmul_transposed(queries, keys[:, :num_visible])
     if lens is not None:
-        scores = mx.where(within_lens(lens, num_visible), scores, -math.inf)
+        scores = mx.where(make_lens_mask(lens, num_visible), scores, -math.inf)
     return matmul(softmax(scores), values[:, :num_visible])
 
 
@@ -189,7 +189,7 @@ def _(inputs: list[mx.array], cotangent: mx.array, output: mx.array) -> tuple[mx
     return matmul(cotangent, y), matmul(cotangent.swapaxes(1, 2), x)
 
 
-def within_lens(lens: mx.array, num_keys: int) -> mx.array:
+def make_lens_mask(lens: mx.array, num_keys: int) -> mx.array:
     """Return True for the first ``lens`` keys and False for the others, shape (..., keys)."""
     return mx.arange(num_keys) < lens[..., None]
 

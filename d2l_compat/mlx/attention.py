@@ -53,8 +53,8 @@ def masked_softmax(X: mx.array, valid_lens: mx.array | None = None) -> mx.array:
     Returns
     -------
     mx.array
-        Weights of X's shape and dtype. Past a length they are exactly 0; each row sums to 1, or
-        to 0 where the length is 0.
+        Weights of X's shape and dtype. Past the valid length they are exactly 0; each row sums to 1, or
+        to 0 if its length is 0.
 
     Raises
     ------
@@ -196,7 +196,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
             arrays.check_projection("keys", keys, self.W_k),
             arrays.check_projection("values", values, self.W_v),
         ]
-        # Checked before they are repeated for the heads, so that messages show the caller's shapes;
+        # Check them before they are repeated for the heads, so that messages show the caller's shapes;
         # also their range, if otherwise the projections would infer sizes from rejected input.
         arrays.check_valid_lens(valid_lens, queries, keys, in_range=not all(has_sizes))
         arrays.check_causal(causal, queries, keys)
@@ -213,7 +213,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
-            **masks,  # only those in use: a reader's own attention may accept none
+            **masks,  # only those in use: a custom attention layer may accept none
         )
         return self.W_o(self.transpose_output(pooled))
 
@@ -331,7 +331,7 @@ def _masked_softmax(
         return scores
     is_valid = None
     if lens is not None:
-        is_valid = _blockwise.within_lens(_lens_per_query(lens), scores.shape[2])
+        is_valid = _blockwise.make_lens_mask(_lens_per_query(lens), scores.shape[2])
     if score_bias is not None:
         scores = scores + score_bias
         is_seen = score_bias != -math.inf
@@ -386,6 +386,6 @@ def _attend(queries: mx.array, keys: mx.array, values: mx.array, lens: mx.array 
         keys[:, None],
         values[:, None],
         scale=1 / math.sqrt(queries.shape[-1]),
-        mask=None if lens is None else _blockwise.within_lens(lens, keys.shape[1])[:, None],
+        mask=None if lens is None else _blockwise.make_lens_mask(lens, keys.shape[1])[:, None],
     )
     return pooled.squeeze(1)

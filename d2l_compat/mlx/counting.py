@@ -25,9 +25,9 @@ class Operation(NamedTuple):
 def longest_chain(layer: Callable[..., mx.array], *inputs: mx.array) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    On a chain, each product needs the result of the one before. Fused attention is one product.
+    On a chain, each product needs the result of the previous one. Fused attention is one product.
     They are counted in the graph that MLX would export. Raises TypeError if the layer is not a
-    function or an input not an array.
+    function or an input is not an array.
     """
     lengths: dict[str, int] = {}
     for operation in _trace(layer, inputs):
@@ -47,7 +47,7 @@ def multiply_adds(layer: Callable[..., mx.array], *inputs: mx.array) -> int:
 
 
 def _multiply_adds(operation: Operation) -> int:
-    """Return the size of the result times the number of terms that each of its numbers sums."""
+    """Return the size of the result times the number of terms that are summed for each of its elements."""
     if operation.name not in (*PRODUCTS, FUSED_ATTENTION):
         return 0
     (_, left, _), (_, right, _) = operation.inputs[:2]

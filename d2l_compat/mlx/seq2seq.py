@@ -103,7 +103,7 @@ class GRU(Module):
     ) -> None:
         """Create the layers; ``dropout``, from 0 to 1, is the share dropped between them in training.
 
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()
         inputs, hiddens, layers = shared.recurrent_sizes(
@@ -140,7 +140,7 @@ class Seq2SeqEncoder(Encoder):
         num_layers: int,
         dropout: float = 0,
     ) -> None:
-        """Create the layers. Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the layers. Raises ValueError or TypeError for arguments of the wrong type or range."""
         super().__init__()
         vocab_size, embed_size = shared.recurrent_sizes(
             dropout, vocab_size=vocab_size, embed_size=embed_size
@@ -166,7 +166,7 @@ class Seq2Seq(EncoderDecoder):
         self.save_hyperparameters()
 
     def validation_step(self, batch: Any) -> None:
-        """Draw the loss of a batch, but no accuracy, which would count padding."""
+        """Plot the loss of a batch, but no accuracy, which would count padding."""
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: mx.array, Y: mx.array, averaged: bool = True) -> mx.array:
@@ -226,7 +226,7 @@ def train_seq2seq(
     """Initialize ``net`` and train it with Adam and teacher forcing, as in D2L 0.17.
 
     Batches of ``data_iter`` are (source, source lengths, target, target lengths), as from
-    ``load_data_nmt``. The loss per token is drawn every ten epochs, and printed at the end.
+    ``load_data_nmt``. The loss per token is plotted every ten epochs, and printed at the end.
     """
     progress = shared.Progress(num_epochs, net, nn.Module, tgt_vocab, lr)
     init_all(net)
@@ -259,7 +259,7 @@ def predict_seq2seq(
     device: mx.Device,
     save_attention_weights: bool = False,
 ) -> tuple[str, list[Any]]:
-    """Translate a sentence, its words separated by blanks; also return each step's attention weights.
+    """Translate a sentence, its words separated by spaces; also return each step's attention weights.
 
     The likeliest token is taken at each step, until ``<eos>`` or ``num_steps`` tokens.
     """

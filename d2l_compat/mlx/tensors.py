@@ -91,7 +91,7 @@ def to(x: mx.array, where: mx.Dtype | mx.Device) -> mx.array:
 
 
 def check_shape(x: mx.array, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no array."""
+    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is not an array."""
     arrays.check_shape(x, shape)
 
 

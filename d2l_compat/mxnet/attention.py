@@ -45,12 +45,12 @@ def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.nd
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
         Whole numbers from 0 to the number of keys, of an integer or floating-point dtype, shape
-        (batch,), or (batch, queries) for a separate length for each query; None takes every key.
+        (batch,), or (batch, queries) for a separate length for each query; None means all keys.
 
     Returns
     -------
     np.ndarray
-        Weights of X's shape and dtype, exactly 0 past a length. Each row sums to 1, or to 0 if
+        Weights of X's shape and dtype, exactly 0 past the valid length. Each row sums to 1, or to 0 if
         its length is 0.
 
     Raises
@@ -85,8 +85,8 @@ class DotProductAttention(nn.Block):
         causal: bool = False,
         score_bias: np.ndarray | None = None,
     ) -> np.ndarray:
-        # Gluon's `__call__` takes positional arguments only. Only masks in use are passed: a reader's
-        # own `forward` may support none.
+        # Gluon's `__call__` takes positional arguments only. Pass only the masks in use: a custom
+        # `forward` may support none.
         masks = () if causal is False and score_bias is None else (causal, score_bias)
         return super().__call__(queries, keys, values, valid_lens, *masks)
 
@@ -172,7 +172,7 @@ class MultiHeadAttention(nn.Block):
         """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
         Raises ValueError if num_hiddens is not a multiple of num_heads, and ValueError or TypeError
-        for arguments of a wrong range or kind.
+        for arguments of the wrong type or range.
         """
         checks.check_heads(num_hiddens, num_heads)
         super().__init__()
@@ -217,7 +217,7 @@ class MultiHeadAttention(nn.Block):
         arrays.check_projection("queries", queries, self.W_q)
         arrays.check_projection("keys", keys, self.W_k)
         arrays.check_projection("values", values, self.W_v)
-        # Checked before they are repeated for the heads, so that a message shows what was given,
+        # Check them before they are repeated for the heads, so that a message shows what was given,
         # and before the projections, so that they do not take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
@@ -234,7 +234,7 @@ class MultiHeadAttention(nn.Block):
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
-            **masks,  # only those in use: a reader's own attention may support none
+            **masks,  # only those in use: a custom attention layer may support none
         )
         return self.W_o(self.transpose_output(pooled))
 
@@ -268,7 +268,7 @@ class MultiHeadAttention(nn.Block):
 def transpose_qkv(X: np.ndarray, num_heads: int) -> np.ndarray:
     """Reshape (batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
 
-    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide num_hiddens.
+    Raises ValueError or TypeError for a wrong rank, or if num_heads does not divide num_hiddens.
     """
     num_heads = arrays.check_head_split(X, num_heads)
     batch, steps, num_hiddens = X.shape
@@ -280,7 +280,7 @@ def transpose_qkv(X: np.ndarray, num_heads: int) -> np.ndarray:
 def transpose_output(X: np.ndarray, num_heads: int) -> np.ndarray:
     """Reshape (batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide the batch.
+    Raises ValueError or TypeError for a wrong rank, or if num_heads does not divide the batch.
     """
     num_heads = arrays.check_head_merge(X, num_heads)
     products, steps, size = X.shape
@@ -323,8 +323,8 @@ class PositionalEncoding(nn.Block):
 
         ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
         dtype. ``offset`` lets a decoder that goes token by token continue where it stopped.
-        Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
-        of at least 0 or leads past ``max_len``.
+        Raises ValueError or TypeError if ``X`` does not fit, or ``offset`` is not an integer
+        of at least 0 or goes past ``max_len``.
         """
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
@@ -371,5 +371,5 @@ def _softmax(
 
 
 def dense(inputs: int | None, outputs: int, bias: bool = True) -> nn.Dense:
-    """Return a linear layer for the last axis; where ``inputs`` is None, its first call sets the size."""
+    """Return a linear layer for the last axis; if ``inputs`` is None, its first call sets the size."""
     return nn.Dense(outputs, use_bias=bias, flatten=False, in_units=inputs or 0)

@@ -81,7 +81,7 @@ class BERTEncoder(nn.Block):
     def forward(
         self, tokens: np.ndarray, segments: np.ndarray, valid_lens: np.ndarray | None = None
     ) -> np.ndarray:
-        """Encode tokens and segments (0 or 1), whole numbers (batch, steps), as (batch, steps, num_hiddens).
+        """Encode tokens and segments (0 or 1), integers (batch, steps), as (batch, steps, num_hiddens).
 
         ``valid_lens`` has the shape (batch,). Raises ValueError or TypeError for other input, and for more steps than
         ``max_len``.
@@ -110,7 +110,7 @@ class MaskLM(nn.Block):
         """Return logits (batch, predictions, vocab_size) of the tokens at ``pred_positions``.
 
         ``X`` has the shape (batch, steps, inputs), ``pred_positions`` (batch, predictions). Raises TypeError or
-        ValueError for others.
+        ValueError for other arguments.
         """
         arrays.check_pred_positions(X, pred_positions)
         arrays.check_features(X, self.mlp[0])
@@ -127,7 +127,7 @@ class NextSentencePred(nn.Block):
         self.output = nn.Dense(2)
 
     def forward(self, X: np.ndarray) -> np.ndarray:
-        """Return logits (batch, 2) for X (batch, ...). Raises TypeError or ValueError for others."""
+        """Return logits (batch, 2) for X (batch, ...). Raises TypeError or ValueError for other arguments."""
         arrays.check_instance("X", X)
         flat = X.reshape(len(X), math.prod(X.shape[1:])) if X.ndim > 2 else X
         arrays.check_features(flat, self.output)
@@ -216,7 +216,7 @@ def load_data_wiki(batch_size: int, max_len: int) -> tuple[gluon.data.DataLoader
     """Load pairs of sentences of WikiText-2 in shuffled batches, and the vocabulary.
 
     A batch is tokens and segments (batch, max_len), lengths (batch,), positions of masked tokens, their weights, 1 or 0
-    for padding, and their labels, each (batch, predictions), and 1 where the second sentence follows the first (batch,).
+    for padding, and their labels, each (batch, predictions), and 1 if the second sentence follows the first (batch,).
     Weights are float32, all others int32. Raises TypeError or ValueError for sizes below 1 or too small for any pair,
     and what :func:`download_extract` raises.
     """

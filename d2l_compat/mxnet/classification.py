@@ -26,7 +26,7 @@ __all__ = [
 def load_data_fashion_mnist(
     batch_size: int, resize: int | tuple[int, int] | None = None
 ) -> tuple[gluon.data.DataLoader, gluon.data.DataLoader]:
-    """Return Fashion-MNIST in batches as :class:`FashionMNIST` makes them: shuffled for training, and for the test.
+    """Return Fashion-MNIST in batches as :class:`FashionMNIST` makes them: training batches, shuffled, and test batches.
 
     Pictures are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
     for sizes below 1, and what :func:`download` raises.
@@ -43,7 +43,7 @@ def load_data_fashion_mnist(
 def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
     """Return the accuracy of ``net`` over all batches (X, y).
 
-    Raises TypeError or ValueError where ``net`` cannot be called, or there is no batch.
+    Raises TypeError or ValueError if ``net`` is not callable, or there is no batch.
     """
     return shared.mean_accuracy(net, data_iter)
 
@@ -75,7 +75,7 @@ def train_epoch_ch3(
 
     ``loss(y_hat, y)`` returns one number per example. ``updater`` is a Gluon trainer, or a function that takes the
     batch size and makes a step along the gradients of the summed losses. Raises TypeError or ValueError if these
-    cannot be called, or there is no batch (X, y).
+    are not callable, or there is no batch (X, y).
     """
     update = updater.step if isinstance(updater, gluon.Trainer) else updater
     for what, function in ("net", net), ("loss", loss), ("updater", update):
@@ -118,7 +118,7 @@ def train_ch6(
 ) -> None:
     """Train with stochastic gradient descent and cross-entropy, from Xavier's weights, on ``device``.
 
-    The default device is the first GPU, or the CPU. Loss and accuracy are drawn, and printed at the end. Raises
+    The default device is the first GPU, or the CPU. Loss and accuracy are plotted, and printed at the end. Raises
     TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no batch (X, y).
     """
     check_instance("net", net, gluon.Block, "a layer")

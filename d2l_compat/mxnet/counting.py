@@ -23,9 +23,9 @@ PRODUCTS = ("FullyConnected", "Convolution", "batch_dot", "_npi_matmul", "_np_do
 def longest_chain(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Each product of a chain needs the result of the one before. The chain is read from autograd's graph of the
+    Each product of a chain needs the result of the previous one. The chain is read from autograd's graph of the
     call, so only operations that depend on inputs or weights count, and none inside a hybridized layer. Raises
-    TypeError if the layer cannot be called or an input is not an array.
+    TypeError if the layer is not callable or an input is not an array.
     """
     _check(layer, inputs)
     tracked_inputs = [x.copy() for x in inputs]
@@ -44,7 +44,7 @@ def multiply_adds(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
     """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
     These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands, but
-    not those inside a hybridized layer. Raises TypeError if the layer cannot be called or an input is not an array.
+    not those inside a hybridized layer. Raises TypeError if the layer is not callable or an input is not an array.
     """
     _check(layer, inputs)
     with _record_multiply_adds() as counts:

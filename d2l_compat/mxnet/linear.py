@@ -48,7 +48,7 @@ def _to_tensor(rows: Any) -> Any:
 def linreg(X: np.ndarray, w: np.ndarray, b: Any) -> np.ndarray:
     """Return Xw + b, (..., outputs), for X (..., features) and w (features, outputs).
 
-    Raises TypeError or ValueError where the shapes do not fit each other.
+    Raises TypeError or ValueError if the shapes do not fit each other.
     """
     b = linear.check_product(arrays, X, w, b)
     return np.dot(X, w) + b
@@ -57,16 +57,16 @@ def linreg(X: np.ndarray, w: np.ndarray, b: Any) -> np.ndarray:
 def squared_loss(y_hat: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return half the squared differences, in the shape of ``y_hat``, to which ``y`` is reshaped.
 
-    Raises TypeError or ValueError where the two differ in size.
+    Raises TypeError or ValueError if the two differ in size.
     """
     linear.check_targets(arrays, y_hat, y)
     return (y_hat - y.astype(y_hat.dtype).reshape(y_hat.shape)) ** 2 / 2
 
 
 def sgd(params: Iterable[np.ndarray], lr: float, batch_size: int) -> None:
-    """Make a step of stochastic gradient descent in place, with gradients summed over ``batch_size`` examples.
+    """Take a step of stochastic gradient descent in place, with gradients summed over ``batch_size`` examples.
 
-    Raises TypeError or ValueError where a parameter has no gradient, or for a size below 1.
+    Raises TypeError or ValueError if a parameter has no gradient, or for a size below 1.
     """
     linear.check_descent(params, lr, batch_size)
     params = list(params)
@@ -79,6 +79,6 @@ def sgd(params: Iterable[np.ndarray], lr: float, batch_size: int) -> None:
 def evaluate_loss(net: Callable[..., Any], data_iter: Any, loss: Callable[..., Any]) -> float:
     """Return the mean of ``loss(net(X), y)`` over all batches (X, y) of ``data_iter``.
 
-    Raises TypeError or ValueError where ``net`` or ``loss`` is no function, or there is no batch.
+    Raises TypeError or ValueError if ``net`` or ``loss`` is not a function, or there is no batch.
     """
     return linear.mean_loss(net, data_iter, loss)

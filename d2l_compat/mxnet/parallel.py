@@ -27,7 +27,7 @@ def split_batch(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Split inputs and labels into a part for each device, in order; parts may differ by one.
 
-    Raises TypeError or ValueError where inputs and labels differ in number, or there are fewer examples than devices.
+    Raises TypeError or ValueError if inputs and labels differ in number, or there are fewer examples than devices.
     """
     devices = shared.check_split(arrays, X, y, devices)
     return _split(X, devices), _split(y, devices)
@@ -55,7 +55,7 @@ def _split(x: np.ndarray, devices: Sequence[Any]) -> list[np.ndarray]:
 def evaluate_accuracy_gpus(net: gluon.Block, data_iter: Any, split_f: Split = split_batch) -> float:
     """Return the accuracy of ``net`` over all batches (X, y), computed on the devices of its parameters.
 
-    Raises TypeError or ValueError where ``net`` is no layer with parameters, or there is no batch (X, y).
+    Raises TypeError or ValueError if ``net`` is not a layer with parameters, or there is no batch (X, y).
     """
     check_instance("net", net, gluon.Block, "a layer")
     check_callable("split_f", split_f)
@@ -83,8 +83,8 @@ def train_batch_ch13(
     """Train on one batch; return the sum of its losses and the number of correct predictions.
 
     ``split_f(features, labels, devices)`` splits the batch; ``loss(y_hat, y)`` is one number for each example.
-    Parameters without new gradients do not change. Raises TypeError or ValueError where ``net`` is no layer, ``trainer``
-    no Gluon trainer, or there is no device.
+    Parameters without new gradients do not change. Raises TypeError or ValueError if ``net`` is not a layer,
+    ``trainer`` is not a Gluon trainer, or there is no device.
     """
     check_instance("net", net, gluon.Block, "a layer")
     check_callable("loss", loss)
@@ -111,9 +111,9 @@ def train_ch13(
     devices: Sequence[Any] | None = None,
     split_f: Split = split_batch,
 ) -> None:
-    """Train with :func:`train_batch_ch13` on ``devices``, by default all GPUs, or the CPU; ``net`` is on them.
+    """Train with :func:`train_batch_ch13` on ``devices``, by default all GPUs, or else the CPU; ``net`` is on them.
 
-    Loss and accuracy are drawn, and printed at the end. Raises TypeError or ValueError where ``net`` is no layer,
+    Loss and accuracy are plotted, and printed at the end. Raises TypeError or ValueError if ``net`` is not a layer,
     ``num_epochs`` is below 1, or there is no batch (X, y).
     """
     check_instance("net", net, gluon.Block, "a layer")

@@ -26,10 +26,10 @@ Batches = tuple[gluon.data.DataLoader, gluon.data.DataLoader]
 
 
 def read_data_bananas(is_train: bool = True) -> tuple[list[np.ndarray], np.ndarray]:
-    """Read D2L's pictures of bananas and their labels, for training or for the test.
+    """Read D2L's pictures of bananas and their labels, for training or testing.
 
-    Pictures are (256, 256, 3), uint8 from 0 to 255; labels (pictures, 1, 5), float32, are class 0 and the corners of the
-    box in fractions of the picture. Raises what :func:`download_extract` raises.
+    Pictures are (256, 256, 3), uint8 from 0 to 255; labels (pictures, 1, 5), float32, are class 0 and the corners of
+    the box in fractions of the picture. Raises what :func:`download_extract` raises.
     """
     pictures, targets = bananas.read(is_train)
     return _to_uint8(pictures), np.array(targets, dtype="float32")
@@ -51,7 +51,7 @@ class BananasDataset(gluon.data.Dataset):
 
 
 def load_data_bananas(batch_size: int) -> Batches:
-    """Return batches of :class:`BananasDataset`, shuffled for training, and for the test."""
+    """Return batches of :class:`BananasDataset`: training batches, shuffled, and test batches."""
     checks.size("batch_size", batch_size)
     train = BananasDataset(is_train=True)
     test = BananasDataset(is_train=False)
@@ -66,7 +66,7 @@ def read_voc_images(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Read Pascal VOC's pictures, and for each a picture with its pixels' classes as colours.
 
-    All are (height, width, 3), uint8 from 0 to 255, for training or for the test. Raises FileNotFoundError where a file is
+    All are (height, width, 3), uint8 from 0 to 255, for training or testing. Raises FileNotFoundError if a file is
     not in the folder.
     """
     pictures, colormaps = voc.read(voc_dir, is_train)
@@ -96,8 +96,8 @@ def voc_label_indices(colormap: Any, colormap2label: np.ndarray) -> np.ndarray:
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
     """Crop the same random part, (height, width, 3), from two pictures (rows, columns, 3).
 
-    Raises ValueError or TypeError where the pictures differ in size, or ``height`` and ``width`` are no sizes or larger
-    than the pictures'.
+    Raises ValueError or TypeError if the pictures differ in size, or ``height`` and ``width`` are not sizes, or are
+    larger than the pictures'.
     """
     voc.check_pair(feature, label, 2)
     rows, columns = voc.draw_crop(feature.shape[:2], height, width, lambda n: random.randint(0, n))
@@ -107,8 +107,8 @@ def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[An
 class VOCSegDataset(gluon.data.Dataset):
     """Random crops of Pascal VOC's pictures, with the classes of their pixels.
 
-    Crops are (3, height, width), float32, normalized by ImageNet's mean and standard deviation; classes (height, width),
-    float32. Smaller pictures are left out.
+    Crops are (3, height, width), float32, normalized by ImageNet's mean and standard deviation; classes (height,
+    width), float32. Smaller pictures are left out.
     """
 
     def __init__(self, is_train: bool, crop_size: tuple[int, int], voc_dir: str | Path) -> None:
@@ -142,7 +142,7 @@ class VOCSegDataset(gluon.data.Dataset):
 
 
 def load_data_voc(batch_size: int, crop_size: tuple[int, int]) -> Batches:
-    """Return full batches of :class:`VOCSegDataset`, shuffled for training, and for the test.
+    """Return full batches of :class:`VOCSegDataset`: training batches, shuffled, and test batches.
 
     Raises what :func:`download_extract` raises.
     """

@@ -36,11 +36,12 @@ __all__ = [
 def split_data_ml100k(
     data: Any, num_users: int, num_items: int, split_mode: str = "random", test_ratio: float = 0.1
 ) -> tuple[Any, Any]:
-    """Split the ratings that :func:`read_data_ml100k` returns into a table for training and one for the test.
+    """Split the ratings that :func:`read_data_ml100k` returns into a training table and a test table.
 
-    "random" puts each rating into the test with the probability ``test_ratio``. "seq-aware" puts each user's newest
-    rating into the test and ignores ``test_ratio``; the others are sorted by user and time, with columns 0 to 3. Raises
-    TypeError or ValueError where users or items are not numbered from 1 to their count, and for another mode or ratio.
+    "random" puts each rating into the test table with the probability ``test_ratio``. "seq-aware" puts each user's
+    newest rating into it and ignores ``test_ratio``; the others are sorted by user and time, with columns 0 to 3.
+    Raises TypeError or ValueError if users or items are not numbered from 1 to their count, or if the mode or ratio is
+    invalid.
     """
 
     def draw(n: int) -> Any:
@@ -56,7 +57,7 @@ def load_data_ml100k(
 
     With "explicit" ``feedback`` the interactions are a matrix (num_items, num_users) of ratings, 0 for none. With
     "implicit" feedback, ratings are 1, and the interactions are a dict of each user's items. Raises TypeError or
-    ValueError as :func:`split_data_ml100k` does, and for another ``feedback``.
+    ValueError as :func:`split_data_ml100k` does, or if ``feedback`` has another value.
     """
     *lists, interactions = movielens.list_interactions(data, num_users, num_items, feedback)
     if not isinstance(interactions, dict):
@@ -70,7 +71,7 @@ def split_and_load_ml100k(
     test_ratio: float = 0.1,
     batch_size: int = 256,
 ) -> tuple[int, int, gluon.data.DataLoader, gluon.data.DataLoader]:
-    """Load MovieLens: the numbers of users and items, and batches for training, shuffled, and for the test.
+    """Load MovieLens: return the numbers of users and items, shuffled training batches, and test batches.
 
     A batch is (users, items, ratings). Examples that do not fill the last training batch begin the next epoch. Raises
     what :func:`read_data_ml100k`, :func:`split_data_ml100k` and :func:`load_data_ml100k` raise.
@@ -98,11 +99,11 @@ def train_recsys_rating(
     *,
     inter_mat: Any = None,
 ) -> None:
-    """Train a model of ratings on ``devices``, by default all GPUs, or the CPU.
+    """Train a model of ratings on ``devices``, by default all GPUs, or else the CPU.
 
     The last array of a batch has the ratings, the others are the inputs; a single array is both. The mean loss and the
     result of ``evaluator(net, test_iter, devices)``, or with ``inter_mat`` of ``evaluator(net, test_iter, inter_mat,
-    devices)``, are drawn, and printed at the end. Raises TypeError or ValueError where these cannot be called, or there
+    devices)``, are plotted, and printed at the end. Raises TypeError or ValueError if these are not callable, or there
     is no batch.
     """
     devices = _check_arguments(devices, net=net, loss=loss, evaluator=evaluator)
@@ -126,7 +127,7 @@ def train_recsys_rating(
 
 
 class _PairLoss(gluon.loss.Loss):
-    """A loss of pairs of scores: of an item that a user likes, and of one that the same user does not like."""
+    """A loss of pairs of scores: one of an item that a user likes, one of an item that the same user does not like."""
 
     def __init__(self, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         """Set ``weight``, by which the loss is multiplied unless it is None."""
@@ -140,7 +141,7 @@ class BPRLoss(_PairLoss):
     """Bayesian personalized ranking (Rendle et al., 2009): the sum of -log sigmoid(positive - negative)."""
 
     def forward(self, positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
-        """Return the sums (1, ...) for scores (batch, ...). Raises TypeError or ValueError where shapes differ."""
+        """Return the sums (1, ...) for scores (batch, ...). Raises TypeError or ValueError if shapes differ."""
         shared.check_scores(arrays, positive, negative)
         losses = npx.activation(negative - positive, "softrelu")  # does not overflow
         return self._apply_weight(losses.sum(self._batch_axis, keepdims=True))
@@ -150,7 +151,7 @@ class HingeLossbRec(_PairLoss):
     """The hinge loss of rankings: the sum of max(0, margin - positive + negative)."""
 
     def forward(self, positive: np.ndarray, negative: np.ndarray, margin: float = 1) -> np.ndarray:
-        """Return the sum for all scores, shape (). Raises TypeError or ValueError where shapes differ."""
+        """Return the sum for all scores, shape (). Raises TypeError or ValueError if shapes differ."""
         shared.check_scores(arrays, positive, negative)
         return self._apply_weight(np.maximum(negative - positive + margin, 0).sum())
 
@@ -168,7 +169,7 @@ def evaluate_ranking(
 
     For each user, ``net(users, items)`` or ``net(users, seq[users], items)`` scores all items except the user's
     ``candidates``, which are known from training; ``test_input`` has the items to find. Raises TypeError, ValueError or
-    KeyError where these are no dicts of items, or a user has no item to find.
+    KeyError if these are not dicts of items, or a user has no item to find.
     """
     devices = _check_arguments(devices, net=net)
 
@@ -204,8 +205,8 @@ def train_ranking(
     """Train a model of rankings: the last two arrays of a batch are items to rank high, and items to rank low.
 
     After every ``eval_step`` epochs the result of ``evaluator``, which is called like :func:`evaluate_ranking`, is
-    drawn; at the end it is printed, with the mean loss of a pair. Raises TypeError or ValueError where these cannot be
-    called, or there is no batch.
+    plotted; at the end it is printed, with the mean loss of a pair. Raises TypeError or ValueError if these are not
+    callable, or there is no batch.
     """
     devices = _check_arguments(devices, net=net, loss=loss, evaluator=evaluator)
     check_instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
@@ -238,7 +239,7 @@ def _split(batch: list[np.ndarray], devices: list[Context]) -> list[tuple[np.nda
 
 
 def _do_step(losses: list[np.ndarray], trainer: gluon.Trainer, batch_size: int) -> float:
-    """Make a step along the gradients of the losses on all devices, and return their sum."""
+    """Do one training step on the losses of all devices; return the sum of the losses."""
     for device_losses in losses:
         device_losses.backward()
     trainer.step(batch_size)
@@ -267,7 +268,7 @@ class CTRDataset(gluon.data.Dataset):
         """Read the file; values that occur less than ``min_threshold`` times are rare.
 
         For test data, ``feat_mapper`` and ``defaults`` are those of the training data. Lines with more or fewer fields
-        are left out. Raises FileNotFoundError where there is no such file, TypeError or ValueError where no line has
+        are left out. Raises FileNotFoundError if there is no such file, TypeError or ValueError if no line has
         this form, or a size is below 1.
         """
         self.NUM_FEATS = size("num_feat", num_feat)

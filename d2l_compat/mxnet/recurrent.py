@@ -62,7 +62,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
     def __init__(self, rnn: nn.Block, vocab_size: int, lr: float = 0.01) -> None:
         """Create the model; ``rnn`` takes (steps, batch, vocab_size).
 
-        Raises TypeError or ValueError for arguments of another kind.
+        Raises TypeError or ValueError for arguments of the wrong type.
         """
         super().__init__()
         checks.check_instance("rnn", rnn, nn.Block, "a layer")
@@ -86,15 +86,15 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
         return np.stack([np.dot(H, self.W_hq) + self.b_q for H in rnn_outputs], axis=1)
 
     def forward(self, X: np.ndarray, state: Any = None) -> np.ndarray:
-        """Return logits (batch, steps, vocab_size) of the token after each in X (batch, steps)."""
+        """Return logits (batch, steps, vocab_size) for the token that follows each token in X (batch, steps)."""
         return self.output_layer(self.rnn(self.one_hot(X), state)[0])
 
     def predict(
         self, prefix: str, num_preds: int, vocab: Any, device: Context | None = None
     ) -> str:
-        """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
+        """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return the whole text.
 
-        Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
+        Raises TypeError or ValueError if arguments are of the wrong type, or ``prefix`` is empty.
         """
 
         def step(token: int, state: Any) -> tuple[int, Any]:
@@ -150,9 +150,10 @@ class RNNModelScratch:
     ) -> None:
         """Create the parameters, ``params``, and keep the functions.
 
-        ``get_params(vocab_size, num_hiddens, device)`` returns parameters, ``init_state(batch_size, num_hiddens, device)``
-        a state, and ``forward_fn(X, state, params)`` logits (steps * batch, vocab_size) and the new state, for X (steps,
-        batch, vocab_size). Raises TypeError or ValueError if these cannot be called, or for sizes below 1.
+        ``get_params(vocab_size, num_hiddens, device)`` returns parameters, ``init_state(batch_size, num_hiddens,
+        device)`` a state, and ``forward_fn(X, state, params)`` logits (steps * batch, vocab_size) and the new state,
+        for X (steps, batch, vocab_size). Raises TypeError or ValueError if these are not callable, or for sizes below
+        1.
         """
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = checks.size("num_hiddens", num_hiddens)
@@ -161,7 +162,7 @@ class RNNModelScratch:
         self.init_state, self.forward_fn = init_state, forward_fn
 
     def __call__(self, X: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
-        """Return logits (steps * batch, vocab_size) of the token after each one (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
         return self.forward_fn(_one_hot(X, self.vocab_size), state, self.params)
 
     def begin_state(self, batch_size: int, ctx: Context) -> Any:
@@ -175,16 +176,16 @@ class RNNModel(nn.Block):
     def __init__(self, rnn_layer: nn.Block, vocab_size: int) -> None:
         """Create the model; ``rnn_layer`` takes (steps, batch, vocab_size).
 
-        Raises TypeError or ValueError for arguments of another kind.
+        Raises TypeError or ValueError for arguments of the wrong type.
         """
         super().__init__()
-        checks.check_instance("rnn_layer", rnn_layer, nn.Block, "a recurrent layer of Gluon's")
+        checks.check_instance("rnn_layer", rnn_layer, nn.Block, "a Gluon recurrent layer")
         self.rnn = rnn_layer
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.dense = nn.Dense(vocab_size)
 
     def forward(self, inputs: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
-        """Return logits (steps * batch, vocab_size) of the token after each one (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
         Y, state = self.rnn(_one_hot(inputs, self.vocab_size), state)
         return self.dense(Y.reshape(-1, Y.shape[-1])), state
 
@@ -199,9 +200,9 @@ def _one_hot(X: np.ndarray, vocab_size: int) -> np.ndarray:
 
 
 def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Context) -> str:
-    """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
+    """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return the whole text.
 
-    Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
+    Raises TypeError or ValueError if arguments are of the wrong type, or ``prefix`` is empty.
     """
     checks.check_callable("net", net)
 
@@ -236,8 +237,8 @@ def train_epoch_ch8(
     """Train for one epoch; return the perplexity, and tokens per second.
 
     ``loss(y_hat, y)`` is averaged; ``updater`` is called with ``batch_size=1``. Gradients are clipped to the norm 1.
-    With ``use_random_iter`` each batch begins with a new state, otherwise with the last state of the batch before.
-    Raises TypeError or ValueError where these cannot be called, or there is no batch (X, Y).
+    With ``use_random_iter`` each batch begins with a new state, otherwise with the last state of the previous batch.
+    Raises TypeError or ValueError if these are not callable, or there is no batch (X, Y).
     """
     for what, function in ("net", net), ("loss", loss), ("updater", updater):
         checks.check_callable(what, function)
@@ -272,8 +273,8 @@ def train_ch8(
 ) -> None:
     """Train a language model with stochastic gradient descent, cross-entropy and :func:`train_epoch_ch8`.
 
-    Every ten epochs the perplexity is drawn, and the model's continuation of *time traveller* printed. Raises TypeError
-    or ValueError where ``num_epochs`` is below 1, or there is no batch (X, Y).
+    Every ten epochs the perplexity is plotted, and the model's continuation of *time traveller* printed. Raises
+    TypeError or ValueError if ``num_epochs`` is below 1, or there is no batch (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
     checks.check_callable("net", net)

@@ -20,7 +20,7 @@ class Residual(nn.Block):
 
     @signatures.parse_arguments
     def __init__(self, num_channels: int, use_1x1conv: bool = False, strides: int = 1) -> None:
-        """Create the block. Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the block. Raises ValueError or TypeError for arguments of the wrong type or range."""
         super().__init__()
         self.conv1 = _conv(num_channels, 3, strides)
         self.conv2 = _conv(num_channels, 3)
@@ -42,7 +42,7 @@ def resnet18(num_classes: int) -> nn.Sequential:
     """Create a ResNet-18 (He et al., 2016) for small pictures.
 
     It begins with a 3 x 3 convolution, and has no pooling before the blocks. It maps (batch, channels, height, width)
-    to logits (batch, num_classes). Raises ValueError or TypeError where ``num_classes`` is no size of at least 1.
+    to logits (batch, num_classes). Raises ValueError or TypeError if ``num_classes`` is not a size of at least 1.
     """
     num_classes = size("num_classes", num_classes)
     net = nn.Sequential()
@@ -54,7 +54,7 @@ def resnet18(num_classes: int) -> nn.Sequential:
 
 
 def _stage(inputs: int, outputs: int) -> nn.Sequential:
-    """Create two blocks; where channels double, height and width are halved."""
+    """Create two blocks; if the channels double, height and width are halved."""
     is_same = inputs == outputs
     blocks = nn.Sequential()
     blocks.add(Residual(outputs, not is_same, 1 if is_same else 2), Residual(outputs))

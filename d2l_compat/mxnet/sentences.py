@@ -21,11 +21,11 @@ def _to_int32(x: Any) -> np.ndarray:
 def load_data_imdb(
     batch_size: int, num_steps: int = 500
 ) -> tuple[gluon.data.DataLoader, gluon.data.DataLoader, Vocab]:
-    """Load IMDb's film reviews in batches, shuffled for training, and for the test, and the vocabulary.
+    """Load IMDb's film reviews in batches: shuffled training batches, test batches, and the vocabulary.
 
     A batch is token indices (batch, num_steps) and labels (batch,), 1 for positive and 0 for negative reviews, both
-    int32. Longer reviews are cut off, shorter ones padded with ``<unk>``. Raises TypeError or ValueError for sizes below
-    1, and what :func:`download_extract` raises.
+    int32. Longer reviews are cut off, shorter ones padded with ``<unk>``. Raises TypeError or ValueError for sizes
+    below 1, and what :func:`download_extract` raises.
     """
     train, test, vocab = sentences.load_imdb(batch_size, num_steps)
     train_iter = load_array([*map(_to_int32, train)], batch_size)
@@ -37,8 +37,8 @@ class SNLIDataset(sentences.SNLI, gluon.data.Dataset):
     """Pairs of sentences with labels, ((premise, hypothesis), label), int32.
 
     Sentences have the shape (num_steps,); labels are those of :func:`read_snli`. In ``SNLIDataset(dataset, num_steps,
-    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; ``vocab`` by default has its words that occur at least 5
-    times. Raises TypeError or ValueError for others.
+    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; ``vocab`` by default has its words that occur at least
+    5 times. Raises TypeError or ValueError for others.
     """
 
     tensor = staticmethod(_to_int32)
@@ -47,7 +47,7 @@ class SNLIDataset(sentences.SNLI, gluon.data.Dataset):
 def load_data_snli(
     batch_size: int, num_steps: int = 50
 ) -> tuple[gluon.data.DataLoader, gluon.data.DataLoader, Vocab]:
-    """Load batches of :class:`SNLIDataset`, shuffled for training, and for the test, and the vocabulary.
+    """Load batches of :class:`SNLIDataset`: shuffled training batches, test batches, and the vocabulary.
 
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
     """
@@ -64,9 +64,9 @@ def _to_numpy(dataset: SNLIDataset) -> gluon.data.ArrayDataset:
 
 
 def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) -> str:
-    """Return whether a review is "positive" or "negative", by a network with two classes.
+    """Return whether a review is "positive" or "negative", as predicted by a network with two classes.
 
-    ``net`` gets token indices (1, words). Raises TypeError or ValueError where arguments are of another kind, or there
+    ``net`` gets token indices (1, words). Raises TypeError or ValueError if arguments are of the wrong type, or there
     are no words.
     """
     check_callable("net", net)
@@ -80,7 +80,7 @@ def predict_snli(
     """Return the relation of two lists of words: "entailment", "contradiction" or "neutral".
 
     ``net`` has three classes, and gets a list of two arrays of token indices, (1, words) each. Raises TypeError or
-    ValueError where arguments are of another kind, or there are no words.
+    ValueError if arguments are of the wrong type, or there are no words.
     """
     check_callable("net", net)
     pair = sentences.encode_pair(premise, hypothesis, vocab)

@@ -91,7 +91,7 @@ class GRU(Module):
     def __init__(self, num_hiddens: int, num_layers: int, dropout: float = 0) -> None:
         """Create the layers; ``dropout``, from 0 to 1, is the share dropped between them in training.
 
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()
         num_hiddens, num_layers = shared.recurrent_sizes(
@@ -171,7 +171,7 @@ class Seq2SeqEncoder(Encoder):
         num_layers: int,
         dropout: float = 0,
     ) -> None:
-        """Create the layers. Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the layers. Raises ValueError or TypeError for arguments of the wrong type or range."""
         super().__init__()
         sizes = shared.recurrent_sizes(dropout, vocab_size=vocab_size, embed_size=embed_size)
         self.embedding = nn.Embedding(*sizes)
@@ -199,7 +199,7 @@ class Seq2Seq(EncoderDecoder):
         self.save_hyperparameters()
 
     def validation_step(self, batch: Any) -> None:
-        """Draw the loss of a batch, but not the accuracy, which would count padding."""
+        """Plot the loss of a batch, but not the accuracy, which would count padding."""
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
@@ -234,10 +234,10 @@ def sequence_mask(X: np.ndarray, valid_len: np.ndarray, value: float = 0) -> np.
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: Context
 ) -> None:
-    """Initialize ``net`` anew, and train it with Adam and teacher forcing, as in D2L 0.17.
+    """Reinitialize ``net`` and train it with Adam and teacher forcing, as in D2L 0.17.
 
     ``data_iter`` yields (source, source lengths, target, target lengths), as ``load_data_nmt``
-    does. The loss per token is drawn every ten epochs, and printed at the end.
+    does. The loss per token is plotted every ten epochs, and printed at the end.
     """
     progress = shared.Progress(num_epochs, net, nn.Block, tgt_vocab, lr)
     net.initialize(init.Xavier(), force_reinit=True, ctx=device)
@@ -271,7 +271,7 @@ def predict_seq2seq(
 ) -> tuple[str, list[Any]]:
     """Translate a sentence greedily; return the translation, and the attention weights of each step.
 
-    Words are separated by blanks. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
+    Words are separated by spaces. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
     source, source_len = shared.encode_source(src_sentence, src_vocab, num_steps)

@@ -61,7 +61,7 @@ def astype(x: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def numpy(x: np.ndarray) -> Any:
-    """Convert ``x`` to a NumPy array of its shape and dtype, without its gradient."""
+    """Convert ``x`` to a NumPy array of the same shape and dtype, without its gradient."""
     return x.asnumpy()
 
 

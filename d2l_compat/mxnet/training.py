@@ -96,9 +96,8 @@ class Trainer(shared.Trainer):
         """Attach ``model`` to this trainer, and move it to the trainer's device."""
         super().prepare_model(model)
         if self.gpus:
-            nn.Block.collect_params(model).reset_ctx(
-                self.gpus[0]
-            )  # a model's own method may return a list
+            # A model's own method may return a list.
+            nn.Block.collect_params(model).reset_ctx(self.gpus[0])
             model.set_scratch_params_device(self.gpus[0])
 
     def prepare_batch(self, batch: Any) -> Any:

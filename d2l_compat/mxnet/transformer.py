@@ -136,7 +136,7 @@ class TransformerEncoder(Encoder):
     def forward(
         self, X: np.ndarray, valid_lens: np.ndarray | None = None, *args: Any
     ) -> np.ndarray:
-        """Encode tokens, whole numbers of shape (batch, steps), as (batch, steps, num_hiddens).
+        """Encode tokens, integers of shape (batch, steps), as (batch, steps, num_hiddens).
 
         The embedding is scaled by sqrt(num_hiddens), so that the encoding does not outweigh it.
         """

@@ -18,7 +18,8 @@ class TokenEmbedding(vectors.TokenEmbedding):
     """Pretrained word vectors, by a name in ``DATA_HUB``: glove.6b.50d, glove.6b.100d, glove.42b.300d, wiki.en.
 
     ``embedding[tokens]`` are the vectors of a list of tokens, (tokens, length), float32; unknown tokens have the vector
-    of ``<unk>``, zeros. ``idx_to_token`` lists all tokens, ``token_to_idx`` has their indices, ``idx_to_vec`` the vectors.
+    of ``<unk>``, zeros. ``idx_to_token`` lists all tokens, ``token_to_idx`` has their indices, ``idx_to_vec`` the
+    vectors.
     """
 
     tensor = staticmethod(_to_tensor)
@@ -28,7 +29,7 @@ def batchify(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     """Turn examples (center, context, noise words) into a batch of four float32 arrays.
 
     They are centers (batch, 1), contexts and noise (batch, longest), padded with 0, a mask that is 1 at words and 0 at
-    padding, and labels that are 1 at words of the context, of the same shape. Raises TypeError or ValueError where there
+    padding, and labels that are 1 at words of the context, of the same shape. Raises TypeError or ValueError if there
     are no examples, or others.
     """
     centers, contexts_negatives, masks, labels = (

@@ -7,7 +7,7 @@ from paddle import Tensor, nn
 
 from d2l_compat._shared import checks
 
-# The checks also run while a program is traced, but are no part of it.
+# The checks also run while a program is traced, but are not part of it.
 paddle.jit.ignore_module([checks])
 
 

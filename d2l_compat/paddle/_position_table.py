@@ -26,7 +26,7 @@ class PositionTable(nn.Layer):
         return paddle.to_tensor(self.exact_table())
 
     def _apply(self, *args: Any, **kwargs: Any) -> None:
-        # .to(...), .bfloat16(): a cast P would keep the old rounding, so it is computed anew.
+        # .to(...), .bfloat16(): a cast P would keep the old rounding, so it is recomputed.
         old_dtype = self.P.dtype
         super()._apply(*args, **kwargs)
         if self.P.dtype != old_dtype:

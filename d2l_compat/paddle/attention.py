@@ -43,13 +43,13 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
         Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a separate
-        length for each query; None takes every key.
+        length for each query; None means all keys.
 
     Returns
     -------
     Tensor
-        Weights of X's shape and dtype. Past a length they are exactly 0; over a row they sum to
-        1, or to 0 where the length is 0.
+        Weights of X's shape and dtype. Past the valid length they are exactly 0; over a row they sum to
+        1, or to 0 if its length is 0.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def _combine_lens(
 ) -> Tensor | None:
     """Combine ``valid_lens`` and a causal mask into lengths as in :func:`masked_softmax`.
 
-    The shape is (1, queries) where they are the same for all examples.
+    The shape is (1, queries) if they are the same for all examples.
     """
     if not causal:
         return valid_lens
@@ -209,7 +209,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
         arrays.check_projection("queries", queries, self.W_q)
         arrays.check_projection("keys", keys, self.W_k)
         arrays.check_projection("values", values, self.W_v)
-        # Checked before they are repeated for the heads, so that a message shows what was given,
+        # Check them before they are repeated for the heads, so that a message shows what was given,
         # and before the projections could take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
@@ -226,7 +226,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
-            **masks,  # only those in use: a reader's own attention may support none
+            **masks,  # only those in use: a custom attention layer may support none
         )
         return self.W_o(self.transpose_output(pooled))
 
@@ -258,7 +258,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
 def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
     """Reshape (batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
 
-    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide num_hiddens.
+    Raises ValueError or TypeError for a wrong rank, or if num_heads does not divide num_hiddens.
     """
     return _split_heads(X, num_heads)
 
@@ -266,7 +266,7 @@ def transpose_qkv(X: Tensor, num_heads: int) -> Tensor:
 def transpose_output(X: Tensor, num_heads: int) -> Tensor:
     """Reshape (batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide the batch.
+    Raises ValueError or TypeError for a wrong rank, or if num_heads does not divide the batch.
     """
     return _merge_heads(X, num_heads)
 
@@ -314,8 +314,8 @@ class PositionalEncoding(PositionTable):
 
         ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
         dtype. ``offset`` lets a decoder that goes token by token continue where it stopped.
-        Raises ValueError or TypeError where ``X`` does not fit, or ``offset`` is not an integer
-        of at least 0 or leads past ``max_len``.
+        Raises ValueError or TypeError if ``X`` does not fit, or ``offset`` is not an integer
+        of at least 0 or goes past ``max_len``.
         """
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
@@ -333,7 +333,7 @@ def zero_without_keys(pooled: Tensor, keys: Tensor) -> Tensor:
 
 
 def linear(inputs: int | None, outputs: int, bias: bool = True) -> nn.Linear:
-    """Return a linear layer; where ``inputs`` is None, its first call sets the size."""
+    """Return a linear layer; if ``inputs`` is None, its first call sets the size."""
     if inputs is None:
         return _LazyLinear(outputs, bias)
     return nn.Linear(inputs, outputs, bias_attr=bias)

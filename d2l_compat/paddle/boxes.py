@@ -70,7 +70,7 @@ def multibox_prior(data: Tensor, sizes: Any, ratios: Any) -> Tensor:
 
     Coordinates are float32, in fractions of the picture's sides. Around a pixel there are all ``sizes`` with the first
     of ``ratios``, then the first size with the other ratios. For size s and ratio r, the width is s * sqrt(r) times the
-    picture's height, and the height s / sqrt(r) times. Raises TypeError or ValueError where there is no pixel, or a size
+    picture's height, and the height s / sqrt(r) times. Raises TypeError or ValueError if there is no pixel, or a size
     or ratio is not above 0.
     """
     arrays.check_instance("data", data)
@@ -82,9 +82,9 @@ def assign_anchor_to_bbox(
 ) -> Tensor:
     """Return for each anchor (anchors, 4) the index of its box in ``ground_truth`` (boxes, 4), or -1: int64, on ``device``.
 
-    An anchor gets the box that it overlaps most, if their intersection over union is at least ``iou_threshold``. Each box
-    also gets its best remaining anchor, boxes with the largest overlap first. Raises TypeError or ValueError for other
-    shapes.
+    An anchor gets the box that it overlaps most, if their intersection over union is at least ``iou_threshold``. Each
+    box also gets its best remaining anchor, boxes with the largest overlap first. Raises TypeError or ValueError for
+    other shapes.
     """
     return _to_tensor(shared.assign_boxes(ground_truth, anchors, iou_threshold), device)
 
@@ -123,7 +123,8 @@ def multibox_detection(
 
     ``cls_probs`` (batch, classes + 1, anchors) has the background first, ``offset_preds`` is (batch, anchors * 4),
     ``anchors`` (1, anchors, 4). The class is -1 for boxes that are not kept, and for those with a confidence below
-    ``pos_threshold``, which is then replaced by that of the background. Raises TypeError or ValueError for other shapes.
+    ``pos_threshold``, which is then replaced by that of the background. Raises TypeError or ValueError for other
+    shapes.
     """
     arrays.check_instance("cls_probs", cls_probs)
     detections = shared.detect(cls_probs, offset_preds, anchors, nms_threshold, pos_threshold)

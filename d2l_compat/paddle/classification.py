@@ -28,7 +28,7 @@ __all__ = [
 def load_data_fashion_mnist(
     batch_size: int, resize: int | tuple[int, int] | None = None
 ) -> tuple[DataLoader, DataLoader]:
-    """Return Fashion-MNIST in batches, shuffled for training, and for the test.
+    """Return Fashion-MNIST in batches: training batches, shuffled, and test batches.
 
     Pictures are those of :class:`FashionMNIST`, ``resize`` pixels wide and high, or (height, width), by default 28;
     labels are int64 (batch, 1). Raises TypeError or ValueError for sizes below 1, and what :func:`download` raises.
@@ -42,7 +42,7 @@ def load_data_fashion_mnist(
 def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
     """Return the accuracy of ``net`` over all batches (X, y); a layer is put into evaluation mode.
 
-    Raises TypeError or ValueError where ``net`` cannot be called, or there is no batch.
+    Raises TypeError or ValueError if ``net`` is not callable, or there is no batch.
     """
     if isinstance(net, nn.Layer):
         net.eval()
@@ -79,8 +79,8 @@ def train_epoch_ch3(
     """Train for one epoch; return the mean loss and the accuracy.
 
     ``loss(y_hat, y)`` is one number for each example; ``updater`` is an optimizer, or a function of the batch size that
-    makes a step along the gradients of the sum of the losses. Raises TypeError or ValueError where these cannot be
-    called, or there is no batch (X, y).
+    makes a step along the gradients of the sum of the losses. Raises TypeError or ValueError if these are not
+    callable, or there is no batch (X, y).
     """
     for what, function in ("net", net), ("loss", loss):
         check_callable(what, function)
@@ -130,8 +130,8 @@ def train_ch6(
 ) -> None:
     """Train with stochastic gradient descent and cross-entropy, from Xavier's weights, on ``device``.
 
-    The default device is the first GPU, or else the CPU. Loss and accuracy are drawn, and printed at the end. Raises
-    TypeError or ValueError where ``net`` is no layer, ``num_epochs`` is below 1, or there is no batch (X, y).
+    The default device is the first GPU, or else the CPU. Loss and accuracy are plotted, and printed at the end. Raises
+    TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no batch (X, y).
     """
     check_instance("net", net, nn.Layer, "a layer")
     device = try_gpu() if device is None else device

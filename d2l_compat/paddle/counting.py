@@ -19,9 +19,9 @@ PRODUCTS = ("pd_op.matmul", "pd_op.bmm", "pd_op.addmm", "pd_op.conv2d")
 def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Each on the chain needs the result of the one before. They are read from the program into which Paddle traces the
-    call; in it a tensor from outside can be multiplied by ``paddle.matmul``, but not by ``@``. Raises TypeError where
-    the layer is no function or an input no tensor.
+    Each on the chain needs the result of the previous one. They are read from the program into which Paddle traces the
+    call; in it a tensor from outside can be multiplied by ``paddle.matmul``, but not by ``@``. Raises TypeError if
+    the layer is not a function or an input is not a tensor.
     """
 
     @cache
@@ -39,7 +39,8 @@ def multiply_adds(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
     These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands in the
-    same program as :func:`longest_chain` reads. Raises TypeError where the layer is no function or an input no tensor.
+    same program as :func:`longest_chain` reads. Raises TypeError if the layer is not a function or an input is not a
+    tensor.
     """
     program = _trace(layer, inputs)  # a variable, since its operations die with it
     operations = program.main_program.global_block().ops

@@ -18,7 +18,7 @@ def gpu(i: int = 0) -> str:
 
 
 def num_gpus() -> int:
-    """Return the number of usable GPUs; 0 where Paddle is built without GPU support."""
+    """Return the number of usable GPUs; 0 if Paddle is built without GPU support."""
     return paddle.device.cuda.device_count()
 
 

@@ -24,7 +24,7 @@ def split_batch(
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Split inputs and labels into a part for each device, in order; the last ones may be smaller.
 
-    Raises TypeError or ValueError where inputs and labels differ in number, or there are no devices.
+    Raises TypeError or ValueError if inputs and labels differ in number, or there are no devices.
     """
     devices = shared.check_split(arrays, X, y, devices)
 
@@ -50,7 +50,8 @@ def train_batch_ch13(
     """Train on one batch; return the sum of its losses and the number of correct predictions.
 
     ``X`` may be a list of tensors. Only the first of ``devices`` is used, since Paddle needs a process for each.
-    ``loss(y_hat, y)`` is one number for each example; gradients are those of the sum. Raises TypeError or ValueError where ``net`` is no layer, ``trainer`` no optimizer, or there is no device.
+    ``loss(y_hat, y)`` is one number for each example; gradients are those of the sum. Raises TypeError or ValueError if
+    ``net`` is not a layer, ``trainer`` is not an optimizer, or there is no device.
     """
     check_instance("net", net, nn.Layer, "a layer")
     check_callable("loss", loss)
@@ -78,7 +79,7 @@ def train_ch13(
 ) -> None:
     """Train with :func:`train_batch_ch13` on the first of ``devices``, by default a GPU, or the CPU.
 
-    Loss and accuracy are drawn, and printed at the end. Raises TypeError or ValueError where ``net`` is no layer,
+    Loss and accuracy are plotted, and printed at the end. Raises TypeError or ValueError if ``net`` is not a layer,
     ``num_epochs`` is below 1, or there is no batch (X, y).
     """
     check_instance("net", net, nn.Layer, "a layer")

@@ -30,7 +30,7 @@ Batches = tuple[DataLoader, DataLoader]
 
 
 def read_data_bananas(is_train: bool = True) -> tuple[list[NDArray[Any]], Tensor]:
-    """Read D2L's pictures of bananas and their labels, for training or for the test.
+    """Read D2L's pictures of bananas and their labels, for training or testing.
 
     Pictures are NumPy arrays (256, 256, 3), uint8 from 0 to 255; labels (pictures, 1, 5), float32, are class 0 and the
     corners of the box in fractions of the picture. Raises what :func:`download_extract` raises.
@@ -57,7 +57,7 @@ class BananasDataset(Dataset[Any]):
 
 
 def load_data_bananas(batch_size: int) -> Batches:
-    """Return batches of :class:`BananasDataset`, shuffled for training, and for the test."""
+    """Return batches of :class:`BananasDataset`: training batches, shuffled, and test batches."""
     checks.size("batch_size", batch_size)
     train, test = (BananasDataset(is_train) for is_train in (True, False))
     return (
@@ -71,13 +71,12 @@ def read_voc_images(
 ) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
     """Read Pascal VOC's pictures, and for each a picture with its pixels' classes as colours.
 
-    All are (3, height, width), uint8 from 0 to 255, for training or for the test. Raises FileNotFoundError where a file is
+    All are (3, height, width), uint8 from 0 to 255, for training or testing. Raises FileNotFoundError if a file is
     not in the folder.
     """
-    pictures, colormaps = (
-        [each.transpose([2, 0, 1]) for each in some] for some in voc.read(voc_dir, is_train)
-    )
-    return pictures, colormaps
+    pictures, colormaps = voc.read(voc_dir, is_train)
+    channels_first = [picture.transpose([2, 0, 1]) for picture in pictures]
+    return channels_first, [colormap.transpose([2, 0, 1]) for colormap in colormaps]
 
 
 def voc_colormap2label() -> Tensor:
@@ -99,8 +98,8 @@ def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
     """Crop the same random part, (3, height, width), from two pictures (3, rows, columns).
 
-    Raises ValueError or TypeError where the pictures differ in size, or ``height`` and ``width`` are no sizes or larger
-    than the pictures'.
+    Raises ValueError or TypeError if the pictures differ in size, or ``height`` and ``width`` are not sizes, or are
+    larger than the pictures'.
     """
     voc.check_pair(feature, label, 0)
     rows, columns = voc.draw_crop(
@@ -112,8 +111,8 @@ def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[An
 class VOCSegDataset(Dataset[Any]):
     """Random crops of Pascal VOC's pictures, with the classes of their pixels.
 
-    Crops are (3, height, width), float32, normalized by ImageNet's mean and standard deviation; classes (height, width),
-    int64. Smaller pictures are left out.
+    Crops are (3, height, width), float32, normalized by ImageNet's mean and standard deviation; classes (height,
+    width), int64. Smaller pictures are left out.
     """
 
     def __init__(self, is_train: bool, crop_size: tuple[int, int], voc_dir: str | Path) -> None:
@@ -148,7 +147,7 @@ class VOCSegDataset(Dataset[Any]):
 
 
 def load_data_voc(batch_size: int, crop_size: tuple[int, int]) -> Batches:
-    """Return full batches of :class:`VOCSegDataset`, shuffled for training, and for the test.
+    """Return full batches of :class:`VOCSegDataset`: training batches, shuffled, and test batches.
 
     Raises what :func:`download_extract` raises.
     """
@@ -156,6 +155,6 @@ def load_data_voc(batch_size: int, crop_size: tuple[int, int]) -> Batches:
     voc.check_crop_size(crop_size)
     voc_dir = download_extract("voc2012", os.path.join("VOCdevkit", "VOC2012"))
     train, test = (VOCSegDataset(is_train, crop_size, voc_dir) for is_train in (True, False))
-    # In this process, since worker processes could not create tensors on a GPU.
+    # Load in this process, since worker processes could not create tensors on a GPU.
     options: dict[str, Any] = {"batch_size": batch_size, "drop_last": True}
     return DataLoader(train, shuffle=True, **options), DataLoader(test, **options)

@@ -40,8 +40,8 @@ class RNNModelScratch:
         """Create the parameters with ``get_params(vocab_size, num_hiddens)``.
 
         ``init_state(batch_size, num_hiddens)`` returns a state; ``forward_fn(X, state, params)`` returns logits
-        (steps * batch, vocab_size) for X (steps, batch, vocab_size), and the state. Raises TypeError or ValueError where
-        these are no functions, or sizes are below 1.
+        (steps * batch, vocab_size) for X (steps, batch, vocab_size), and the state. Raises TypeError or ValueError if
+        these are not functions, or sizes are below 1.
         """
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = checks.size("num_hiddens", num_hiddens)
@@ -50,7 +50,7 @@ class RNNModelScratch:
         self.init_state, self.forward_fn = init_state, forward_fn
 
     def __call__(self, X: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) of the token after each one (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
         return self.forward_fn(_one_hot(X, self.vocab_size), state, self.params)
 
     def begin_state(self, batch_size: int) -> Any:
@@ -64,11 +64,11 @@ class RNNModel(nn.Layer):
     def __init__(self, rnn_layer: nn.layer.rnn.RNNBase, vocab_size: int) -> None:
         """Create the model; ``rnn_layer`` takes (steps, batch, vocab_size).
 
-        Raises TypeError or ValueError for arguments of another kind.
+        Raises TypeError or ValueError for arguments of the wrong type.
         """
         super().__init__()
         checks.check_instance(
-            "rnn_layer", rnn_layer, nn.layer.rnn.RNNBase, "a recurrent layer of Paddle's"
+            "rnn_layer", rnn_layer, nn.layer.rnn.RNNBase, "a Paddle recurrent layer"
         )
         self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
         self.num_hiddens = rnn_layer.hidden_size
@@ -76,12 +76,12 @@ class RNNModel(nn.Layer):
         self.linear = nn.Linear(self.num_hiddens * self.num_directions, vocab_size)
 
     def forward(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) of the token after each one (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
         Y, state = self.rnn(_one_hot(inputs, self.vocab_size), state)
         return self.linear(Y.reshape(-1, Y.shape[-1])), state
 
     def begin_state(self, batch_size: int = 1) -> Any:
-        """Return zeros (layers * directions, batch_size, hiddens), for an LSTM two such tensors."""
+        """Return zeros (layers * directions, batch_size, hiddens), or two such tensors for an LSTM."""
         shape = self.num_directions * self.rnn.num_layers, batch_size, self.num_hiddens
         zeros = paddle.zeros(shape)
         return (zeros, zeros.clone()) if isinstance(self.rnn, nn.LSTM) else zeros
@@ -93,9 +93,9 @@ def _one_hot(X: Tensor, vocab_size: int) -> Tensor:
 
 
 def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Any) -> str:
-    """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
+    """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return the whole text.
 
-    Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
+    Raises TypeError or ValueError if arguments are of the wrong type, or ``prefix`` is empty.
     """
     checks.check_callable("net", net)
 
@@ -111,8 +111,8 @@ def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Any) 
 def grad_clipping(net: Any, theta: float) -> None:
     """Scale the gradients of ``net`` in place so that their joint norm is at most ``theta``.
 
-    These are the gradients of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError where ``theta``
-    is no number above 0.
+    These are the gradients of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError if ``theta``
+    is not a number above 0.
     """
     theta = shared.clipping_threshold(theta)
     params = net.parameters() if isinstance(net, nn.Layer) else net.params
@@ -131,7 +131,7 @@ def train_epoch_ch8(
 
     ``loss(y_hat, y)`` is averaged; ``updater`` is an optimizer, or a function that is called with ``batch_size=1``.
     Gradients are clipped to the norm 1. With ``use_random_iter`` each batch begins with a new state, otherwise with the
-    last state of the batch before. Raises TypeError or ValueError where these cannot be called, or there is no batch
+    last state of the previous batch. Raises TypeError or ValueError if these are not callable, or there is no batch
     (X, Y).
     """
     checks.check_callable("net", net)
@@ -172,8 +172,8 @@ def train_ch8(
 ) -> None:
     """Train a language model with stochastic gradient descent, cross-entropy and :func:`train_epoch_ch8`.
 
-    Every ten epochs the perplexity is drawn, and the model's continuation of *time traveller* printed. Raises TypeError or
-    ValueError where ``num_epochs`` is below 1, or there is no batch (X, Y).
+    Every ten epochs the perplexity is plotted, and the model's continuation of *time traveller* printed. Raises
+    TypeError or ValueError if ``num_epochs`` is below 1, or there is no batch (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
     checks.check_callable("net", net)

@@ -22,7 +22,7 @@ class Residual(nn.Layer):
     def __init__(
         self, input_channels: int, num_channels: int, use_1x1conv: bool = False, strides: int = 1
     ) -> None:
-        """Create the block. Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the block. Raises ValueError or TypeError for arguments of the wrong type or range."""
         super().__init__()
         self.conv1 = _conv(input_channels, num_channels, 3, strides)
         self.conv2 = _conv(num_channels, num_channels, 3)
@@ -43,8 +43,8 @@ class Residual(nn.Layer):
 def resnet18(num_classes: int, in_channels: int = 1) -> nn.Sequential:
     """Create a ResNet-18 (He et al., 2016) for small pictures.
 
-    It begins with a 3 x 3 convolution, and has no pooling before the blocks. It maps (batch, in_channels, height, width)
-    to logits (batch, num_classes). Raises ValueError or TypeError where an argument is no size of at least 1.
+    It begins with a 3 x 3 convolution, and has no pooling before the blocks. It maps (batch, in_channels, height,
+    width) to logits (batch, num_classes). Raises ValueError or TypeError if an argument is not a size of at least 1.
     """
     num_classes, in_channels = size("num_classes", num_classes), size("in_channels", in_channels)
     net = nn.Sequential(_conv(in_channels, 64, 3), nn.BatchNorm2D(64), nn.ReLU())
@@ -56,7 +56,7 @@ def resnet18(num_classes: int, in_channels: int = 1) -> nn.Sequential:
 
 
 def _stage(inputs: int, outputs: int) -> nn.Sequential:
-    """Create two blocks; where channels double, height and width are halved."""
+    """Create two blocks; if the channels double, height and width are halved."""
     is_same = inputs == outputs
     first = Residual(inputs, outputs, not is_same, 1 if is_same else 2)
     return nn.Sequential(first, Residual(outputs, outputs))

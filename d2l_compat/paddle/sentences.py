@@ -19,11 +19,11 @@ __all__ = ["SNLIDataset", "load_data_imdb", "load_data_snli", "predict_sentiment
 
 
 def load_data_imdb(batch_size: int, num_steps: int = 500) -> tuple[DataLoader, DataLoader, Vocab]:
-    """Load IMDb's film reviews in batches, shuffled for training, and for the test, and the vocabulary.
+    """Load IMDb's film reviews in batches: shuffled training batches, test batches, and the vocabulary.
 
     A batch is token indices (batch, num_steps) and labels (batch,), 1 for positive and 0 for negative reviews, both
-    int64. Longer reviews are cut off, shorter ones padded with ``<unk>``. Raises TypeError or ValueError for sizes below
-    1, and what :func:`download_extract` raises.
+    int64. Longer reviews are cut off, shorter ones padded with ``<unk>``. Raises TypeError or ValueError for sizes
+    below 1, and what :func:`download_extract` raises.
     """
     train, test, vocab = sentences.load_imdb(batch_size, num_steps)
     for_training, for_test = ([*map(paddle.to_tensor, arrays)] for arrays in (train, test))
@@ -34,15 +34,15 @@ class SNLIDataset(sentences.SNLI, Dataset[Any]):
     """Pairs of sentences with labels, ((premise, hypothesis), label), int64.
 
     Sentences have the shape (num_steps,); labels are those of :func:`read_snli`. In ``SNLIDataset(dataset, num_steps,
-    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; ``vocab`` by default has its words that occur at least 5
-    times. Raises TypeError or ValueError for others.
+    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; ``vocab`` by default has its words that occur at least
+    5 times. Raises TypeError or ValueError for others.
     """
 
     tensor = staticmethod(paddle.to_tensor)
 
 
 def load_data_snli(batch_size: int, num_steps: int = 50) -> tuple[DataLoader, DataLoader, Vocab]:
-    """Load batches of :class:`SNLIDataset`, shuffled for training, and for the test, and the vocabulary.
+    """Load batches of :class:`SNLIDataset`: shuffled training batches, test batches, and the vocabulary.
 
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
     """
@@ -51,9 +51,9 @@ def load_data_snli(batch_size: int, num_steps: int = 50) -> tuple[DataLoader, Da
 
 
 def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) -> str:
-    """Return whether a review is "positive" or "negative", by a network with two classes.
+    """Return whether a review is "positive" or "negative", as predicted by a network with two classes.
 
-    ``net`` gets token indices (1, words). Raises TypeError or ValueError where arguments are of another kind, or there
+    ``net`` gets token indices (1, words). Raises TypeError or ValueError if arguments are of the wrong type, or there
     are no words.
     """
     check_callable("net", net)
@@ -68,7 +68,7 @@ def predict_snli(
     """Return the relation of two lists of words: "entailment", "contradiction" or "neutral".
 
     ``net`` has three classes, and gets a list of two tensors of token indices, (1, words) each. Raises TypeError or
-    ValueError where arguments are of another kind, or there are no words.
+    ValueError if arguments are of the wrong type, or there are no words.
     """
     check_callable("net", net)
     pair = sentences.encode_pair(premise, hypothesis, vocab)

@@ -95,7 +95,7 @@ class GRU(Module):
     ) -> None:
         """Create the layers; ``dropout``, from 0 to 1, is the share dropped between them in training.
 
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()
         num_inputs, num_hiddens, num_layers = shared.recurrent_sizes(
@@ -126,7 +126,7 @@ class Seq2SeqEncoder(Encoder):
         num_layers: int,
         dropout: float = 0,
     ) -> None:
-        """Create the layers. Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the layers. Raises ValueError or TypeError for arguments of the wrong type or range."""
         super().__init__()
         vocab_size, embed_size = shared.recurrent_sizes(
             dropout, vocab_size=vocab_size, embed_size=embed_size
@@ -152,7 +152,7 @@ class Seq2Seq(EncoderDecoder):
         self.save_hyperparameters()
 
     def validation_step(self, batch: Any) -> None:
-        """Draw the loss of a batch, but not the accuracy, which would count padding."""
+        """Plot the loss of a batch, but not the accuracy, which would count padding."""
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
@@ -206,7 +206,7 @@ def train_seq2seq(
     """Train ``net``, from its current weights, with Adam and teacher forcing, as in D2L 0.17.
 
     ``data_iter`` yields (source, source lengths, target, target lengths), as ``load_data_nmt``
-    does. The loss per token is drawn every ten epochs, and printed at the end.
+    does. The loss per token is plotted every ten epochs, and printed at the end.
     """
     progress = shared.Progress(num_epochs, net, nn.Layer, tgt_vocab, lr)
     with remove_empty_buffers(net):
@@ -239,7 +239,7 @@ def predict_seq2seq(
 ) -> tuple[str, list[Any]]:
     """Translate a sentence greedily; return the translation, and the attention weights of each step.
 
-    Words are separated by blanks. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
+    Words are separated by spaces. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
     source, length = shared.encode_source(src_sentence, src_vocab, num_steps)

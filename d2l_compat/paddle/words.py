@@ -17,7 +17,8 @@ class TokenEmbedding(vectors.TokenEmbedding):
     """Pretrained word vectors, by a name in ``DATA_HUB``: glove.6b.50d, glove.6b.100d, glove.42b.300d, wiki.en.
 
     ``embedding[tokens]`` are the vectors of a list of tokens, (tokens, length), float32; unknown tokens have the vector
-    of ``<unk>``, zeros. ``idx_to_token`` lists all tokens, ``token_to_idx`` has their indices, ``idx_to_vec`` the vectors.
+    of ``<unk>``, zeros. ``idx_to_token`` lists all tokens, ``token_to_idx`` has their indices, ``idx_to_vec`` the
+    vectors.
     """
 
     tensor = staticmethod(paddle.to_tensor)
@@ -27,8 +28,8 @@ def batchify(data: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Turn examples (center, context, noise words) into a batch of four tensors.
 
     They are centers (batch, 1), contexts and noise (batch, longest), padded with 0, a mask that is 1 at words and 0 at
-    padding, and labels that are 1 at words of the context, of the same shape. The mask is float32, since Paddle divides no
-    loss by integers; all others are int64. Raises TypeError or ValueError where there are no examples, or others.
+    padding, and labels that are 1 at words of the context, of the same shape. The mask is float32, since Paddle divides
+    no loss by integers; all others are int64. Raises TypeError or ValueError if there are no examples, or others.
     """
     centers, numbers, masks, labels = map(paddle.to_tensor, words.pad_examples(data))
     return centers, numbers, masks.astype("float32"), labels

@@ -55,7 +55,7 @@ class AdditiveAttention(keras.layers.Layer):
     def __init__(self, **arguments: Any) -> None:
         """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__(**pop_layer_arguments(arguments))
 
@@ -117,7 +117,7 @@ class AdditiveAttention(keras.layers.Layer):
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        As in :class:`DotProductAttention`, only calls that Python makes count. Raises RuntimeError
+        As in :class:`DotProductAttention`, only calls made from Python count. Raises RuntimeError
         in the same cases.
         """
         return check_readable(self._weights)

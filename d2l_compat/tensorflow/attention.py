@@ -9,7 +9,7 @@ that a causal mask hides, and to those whose ``score_bias`` is minus infinity.
 
 The layers are Keras layers: they can be part of models, are saved and loaded with them, and take
 NumPy arrays wherever they take tensors. Shapes and dtypes are checked as far as they are known, also
-while a graph is traced. Lengths and offsets are checked by value where their values are known, so a
+while a graph is traced. Lengths and offsets are checked by value if their values are known, so a
 call with ``valid_lens`` on a GPU waits for them.
 """
 
@@ -48,12 +48,12 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> Tensor:
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
         Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a separate
-        length for each query; None takes every key.
+        length for each query; None means all keys.
 
     Returns
     -------
     Tensor
-        Weights of X's shape and dtype, exactly 0 past a length. Each row sums to 1, or to 0 if
+        Weights of X's shape and dtype, exactly 0 past the valid length. Each row sums to 1, or to 0 if
         its length is 0.
 
     Raises
@@ -82,7 +82,7 @@ class DotProductAttention(keras.layers.Layer):
         checks.check_dropout(dropout)
         super().__init__(autocast=False, **kwargs)
         self.dropout = Dropout(dropout, autocast=False)
-        # The weights, or for long inputs the tensors to compute them from when they are read.
+        # The weights; for long inputs, the tensors from which they are computed on access.
         self._last: Any = None
 
     def __call__(
@@ -106,7 +106,7 @@ class DotProductAttention(keras.layers.Layer):
         the three hides. Returns (batch, queries, v). Raises ValueError or TypeError for input that
         does not fit.
         """
-        # Checked before `call`, for which Keras casts the inputs and rewords errors.
+        # Check before `call`, since Keras casts its inputs and rewords its errors.
         layer_inputs.check_dot_product(queries, keys, values)
         layer_inputs.check_valid_lens(valid_lens, queries, keys)
         layer_inputs.check_causal(causal, queries, keys)
@@ -140,7 +140,7 @@ class DotProductAttention(keras.layers.Layer):
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        Only calls that Python makes count: eager ones, and those that trace a graph (for
+        Only calls made from Python count: eager calls, and those that trace a graph (for
         ``tf.function`` or a model), whose weights can be read only within that graph. Running a
         traced graph does not change them. Raises RuntimeError before the first call, and outside
         the graph that the last call traced.
@@ -155,7 +155,7 @@ class DotProductAttention(keras.layers.Layer):
 
 
 def _mask_arguments(causal: bool, score_bias: Array | None) -> dict[str, Any]:
-    """Return only the masks in use: a reader's own attention may support none."""
+    """Return only the masks in use: a custom attention layer may support none."""
     masks: dict[str, Any] = {"causal": True} if causal else {}
     if score_bias is not None:
         masks["score_bias"] = score_bias
@@ -232,7 +232,7 @@ class MultiHeadAttention(keras.layers.Layer):
         """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
         Raises ValueError if num_hiddens is not a multiple of num_heads, and ValueError or TypeError
-        for arguments of a wrong range or kind.
+        for arguments of the wrong type or range.
         """
         num_hiddens, num_heads = arguments["num_hiddens"], arguments["num_heads"]
         checks.check_heads(num_hiddens, num_heads)
@@ -324,7 +324,7 @@ class MultiHeadAttention(keras.layers.Layer):
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, heads, queries, keys).
 
-        As in :class:`DotProductAttention`, only calls that Python makes count. Raises RuntimeError
+        As in :class:`DotProductAttention`, only calls made from Python count. Raises RuntimeError
         in the same cases.
         """
         return _split_batch(self.attention.attention_weights, self.num_heads)
@@ -353,7 +353,7 @@ class MultiHeadAttention(keras.layers.Layer):
 def transpose_qkv(X: Array, num_heads: int) -> Tensor:
     """Reshape (batch, steps, num_hiddens) to (batch * num_heads, steps, num_hiddens / num_heads).
 
-    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide num_hiddens.
+    Raises ValueError or TypeError for a wrong rank, or if num_heads does not divide num_hiddens.
     """
     num_heads = arrays.check_head_split(X, num_heads)
     batch, steps, num_hiddens = dynamic_shape(X)
@@ -365,7 +365,7 @@ def transpose_qkv(X: Array, num_heads: int) -> Tensor:
 def transpose_output(X: Array, num_heads: int) -> Tensor:
     """Reshape (batch * num_heads, steps, num_hiddens / num_heads) back to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for a wrong rank, or where num_heads does not divide the batch.
+    Raises ValueError or TypeError for a wrong rank, or if num_heads does not divide the batch.
     """
     num_heads = arrays.check_head_merge(X, num_heads)
     X = tf.transpose(_split_batch(X, num_heads), (0, 2, 1, 3))
@@ -375,8 +375,8 @@ def transpose_output(X: Array, num_heads: int) -> Tensor:
 
 def _split_batch(X: Array, num_heads: int) -> Tensor:
     """Reshape (batch * heads, ...) to (batch, heads, ...)."""
-    products, *rest = dynamic_shape(X)
-    return tf.reshape(X, (products // num_heads, num_heads, *rest))
+    merged_batch, *rest = dynamic_shape(X)
+    return tf.reshape(X, (merged_batch // num_heads, num_heads, *rest))
 
 
 @register
@@ -407,13 +407,13 @@ class PositionalEncoding(PositionTable):
 
         ``X`` is floating point, shape (batch, steps, num_hiddens), and as with every Keras layer
         is cast to the layer's dtype; the result has its shape. ``offset`` lets a decoder that
-        goes token by token continue where it stopped. Raises ValueError or TypeError where ``X``
-        does not fit, or ``offset`` is not an integer of at least 0 or leads past ``max_len``.
+        goes token by token continue where it stopped. Raises ValueError or TypeError if ``X``
+        does not fit, or ``offset`` is not an integer of at least 0 or goes past ``max_len``.
         """
         return super().__call__(X, offset, **kwargs)
 
     def call(self, X: Tensor, offset: int = 0, training: bool | None = None) -> Tensor:
-        # Unlike Python's slices, `tf.slice` fails where it leads past the end.
+        # Unlike Python's slices, `tf.slice` fails if it goes past the end.
         P = tf.slice(self._table, (0, offset, 0), (1, dynamic_shape(X)[1], self.num_hiddens))
         return self.dropout(X + P, training=training)
 

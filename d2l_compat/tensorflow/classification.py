@@ -31,7 +31,7 @@ __all__ = [
 def load_data_fashion_mnist(
     batch_size: int, resize: int | tuple[int, int] | None = None
 ) -> tuple[tf.data.Dataset, tf.data.Dataset]:
-    """Return Fashion-MNIST in batches as :class:`FashionMNIST` makes them: shuffled for training, and for the test.
+    """Return Fashion-MNIST in batches as :class:`FashionMNIST` makes them: training batches, shuffled, and test batches.
 
     Pictures are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
     for sizes below 1, and what :func:`download` raises.
@@ -43,19 +43,19 @@ def load_data_fashion_mnist(
 def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
     """Return the accuracy of ``net`` over all batches (X, y).
 
-    Raises TypeError or ValueError where ``net`` cannot be called, or there is no batch.
+    Raises TypeError or ValueError if ``net`` is not callable, or there is no batch.
     """
     return shared.mean_accuracy(net, data_iter)
 
 
 class Updater:
-    """Stochastic gradient descent on ``params``: ``updater(batch_size, grads)`` makes a step."""
+    """Stochastic gradient descent on ``params``: ``updater(batch_size, grads)`` takes a step."""
 
     def __init__(self, params: Sequence[tf.Variable], lr: float) -> None:
         self.params, self.lr = params, lr
 
     def __call__(self, batch_size: int, grads: Sequence[Any]) -> None:
-        """Make a step with ``grads``, summed over ``batch_size`` examples. Raises what :func:`sgd` raises."""
+        """Take a step with ``grads``, summed over ``batch_size`` examples. Raises what :func:`sgd` raises."""
         sgd(self.params, grads, self.lr, batch_size)
 
 
@@ -67,9 +67,9 @@ def train_epoch_ch3(
 ) -> tuple[float, float]:
     """Train for one epoch; return the mean loss and the accuracy.
 
-    ``loss(y_hat, y)`` returns one number per example, or is a Keras loss; ``updater`` is a Keras optimizer, or is called
-    like an :class:`Updater`. A Keras layer is called with ``training=True``. Raises TypeError or ValueError if these
-    cannot be called, or there is no batch (X, y).
+    ``loss(y_hat, y)`` returns one number per example, or is a Keras loss; ``updater`` is a Keras optimizer, or is
+    called like an :class:`Updater`. A Keras layer is called with ``training=True``. Raises TypeError or ValueError if
+    these are not callable, or there is no batch (X, y).
     """
     is_optimizer = isinstance(updater, keras.optimizers.Optimizer)
     for what, function in ("net", net), ("loss", loss):
@@ -117,7 +117,8 @@ class TrainCallback(keras.callbacks.Callback):
     ) -> None:
         """Create the callback for a ``net`` compiled with the metric ``accuracy``; ``device_name`` is printed.
 
-        Raises TypeError or ValueError if ``net`` is not a Keras model, ``num_epochs`` is below 1, or there is no batch.
+        Raises TypeError or ValueError if ``net`` is not a Keras model, ``num_epochs`` is below 1, or there are no
+        batches.
         """
         super().__init__()
         check_instance("net", net, keras.Model, "a Keras model")
@@ -153,8 +154,9 @@ def train_ch6(
 ) -> keras.Model:
     """Train the model ``net_fn()`` with stochastic gradient descent and cross-entropy on ``device``, and return it.
 
-    The default device is the first GPU, or the CPU. Loss and accuracy are drawn, and printed at the end. Raises
-    TypeError or ValueError if ``net_fn`` does not return a Keras model, ``num_epochs`` is below 1, or there is no batch.
+    The default device is the first GPU, or the CPU. Loss and accuracy are plotted, and printed at the end. Raises
+    TypeError or ValueError if ``net_fn`` does not return a Keras model, ``num_epochs`` is below 1, or there is no
+    batch.
     """
     check_callable("net_fn", net_fn)
     lr = real("lr", lr, "a number")

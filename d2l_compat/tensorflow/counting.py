@@ -14,7 +14,7 @@ __all__ = ["longest_chain", "multiply_adds"]
 
 
 def _count_einsum_terms(einsum: Any, *shapes: Any) -> int:
-    """Multiply the sizes of the axes that are summed: those whose letters the result lacks."""
+    """Multiply the sizes of the axes that are summed: those whose letters are not in the result."""
     operands, result = einsum.get_attr("equation").decode().split("->")
     sizes: dict[str, int] = {}
     for letters, shape in zip(operands.split(","), shapes, strict=True):
@@ -38,8 +38,8 @@ TERMS: dict[str, Callable[[Any, Any, Any], int]] = {
 def longest_chain(layer: Callable[..., Any], *inputs: Array) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Each product of a chain needs the result of the one before. The chain is read from the graph that TensorFlow
-    traces. Raises TypeError if the layer cannot be called or an input is not a tensor, and ValueError for a loop or a
+    Each product of a chain needs the result of the previous one. The chain is read from the graph that TensorFlow
+    traces. Raises TypeError if the layer is not callable or an input is not a tensor, and ValueError for a loop or a
     function within the graph.
     """
 
@@ -54,7 +54,7 @@ def longest_chain(layer: Callable[..., Any], *inputs: Array) -> int:
 def multiply_adds(layer: Callable[..., Any], *inputs: Array) -> int:
     """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands. Raises
+    This covers matrix products, convolutions and attention, counted from the shapes of their operands. Raises
     TypeError and ValueError as :func:`longest_chain` does.
     """
     total = 0

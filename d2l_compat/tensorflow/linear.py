@@ -40,7 +40,7 @@ def load_array(
 def linreg(X: Array, w: Array, b: Any) -> Tensor:
     """Return Xw + b, (..., outputs), for X (..., features) and w (features, outputs).
 
-    Raises TypeError or ValueError where the shapes do not fit each other.
+    Raises TypeError or ValueError if the shapes do not fit each other.
     """
     b = linear.check_product(arrays, X, w, b)
     return tf.linalg.matvec(X, w) + b if len(w.shape) == 1 else X @ w + b
@@ -49,16 +49,16 @@ def linreg(X: Array, w: Array, b: Any) -> Tensor:
 def squared_loss(y_hat: Array, y: Array) -> Tensor:
     """Return half the squared differences, in the shape of ``y_hat``, to which ``y`` is reshaped.
 
-    Raises TypeError or ValueError where the two differ in size.
+    Raises TypeError or ValueError if the two differ in size.
     """
     linear.check_targets(arrays, y_hat, y)
     return (y_hat - tf.reshape(tf.cast(y, y_hat.dtype), y_hat.shape)) ** 2 / 2
 
 
 def sgd(params: Iterable[tf.Variable], grads: Iterable[Any], lr: float, batch_size: int) -> None:
-    """Make a step of stochastic gradient descent in place, with ``grads`` summed over ``batch_size`` examples.
+    """Take a step of stochastic gradient descent in place, with ``grads`` summed over ``batch_size`` examples.
 
-    Raises TypeError or ValueError where a parameter has no gradient, or for a size below 1.
+    Raises TypeError or ValueError if a parameter has no gradient, or for a size below 1.
     """
     linear.check_descent(params, lr, batch_size)
     if not isinstance(grads, Iterable) or isinstance(grads, (str, bytes)):
@@ -76,6 +76,6 @@ def sgd(params: Iterable[tf.Variable], grads: Iterable[Any], lr: float, batch_si
 def evaluate_loss(net: Callable[..., Any], data_iter: Any, loss: Callable[..., Any]) -> float:
     """Return the mean of ``loss(net(X), y)`` over all batches (X, y) of ``data_iter``.
 
-    Raises TypeError or ValueError where ``net`` or ``loss`` is no function, or there is no batch.
+    Raises TypeError or ValueError if ``net`` or ``loss`` is not a function, or there is no batch.
     """
     return linear.mean_loss(net, data_iter, loss)

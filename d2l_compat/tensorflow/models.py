@@ -40,7 +40,7 @@ class SyntheticRegressionData(shared.RegressionData, DataModule):
         """Draw the examples.
 
         ``w`` is (features,) or (features, 1), ``b`` one number, ``noise`` a standard deviation. Raises TypeError or
-        ValueError for others.
+        ValueError for other arguments.
         """
         super().__init__()
         self.save_hyperparameters()
@@ -57,7 +57,7 @@ class SGD(HyperParameters):
     lr: float
 
     def __init__(self, lr: float) -> None:
-        """Store the learning rate. Raises TypeError where ``lr`` is no number."""
+        """Store the learning rate. Raises TypeError if ``lr`` is not a number."""
         real("lr", lr, "a number")
         self.save_hyperparameters()
 
@@ -182,7 +182,7 @@ class ResNeXtBlock(keras.Model):
     def call(self, X: Tensor, training: bool | None = None) -> Tensor:
         """Return the block's output for X (examples, height, width, channels).
 
-        Raises ValueError where X and the output of the convolutions differ in shape.
+        Raises ValueError if X and the output of the convolutions differ in shape.
         """
         layer_inputs.check_rank("X", X, ("examples", "height", "width", "channels"))
         Y = keras.activations.relu(self.bn1(self.conv1(X), training=training))

@@ -41,10 +41,10 @@ def train_ch11(
     feature_dim: int,
     num_epochs: int = 2,
 ) -> tuple[list[float], list[float]]:
-    """Train a linear model from scratch; ``trainer_fn([w, b], gradients, states, hyperparams)`` makes a step.
+    """Train a linear model from scratch; ``trainer_fn([w, b], gradients, states, hyperparams)`` takes a step.
 
-    The loss is drawn after every 200 examples. Returns the seconds passed until then, and the losses. Raises TypeError
-    or ValueError where ``trainer_fn`` is no function, there are no batches, or a size is below 1.
+    The loss is plotted after every 200 examples. Returns the seconds passed until then, and the losses. Raises
+    TypeError or ValueError if ``trainer_fn`` is not a function, there are no batches, or a size is below 1.
     """
     check_callable("trainer_fn", trainer_fn)
     w = tf.Variable(tf.random.normal((size("feature_dim", feature_dim), 1), stddev=0.01))

@@ -66,7 +66,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
     def __init__(self, rnn: keras.layers.Layer, vocab_size: int, lr: float = 0.01) -> None:
         """Create the model; ``rnn`` takes (steps, batch, vocab_size).
 
-        Raises TypeError or ValueError for arguments of another kind.
+        Raises TypeError or ValueError for arguments of the wrong type.
         """
         super().__init__()
         checks.check_instance("rnn", rnn, keras.layers.Layer, "a layer")
@@ -89,13 +89,13 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
         return tf.stack([H @ self.W_hq + self.b_q for H in rnn_outputs], 1)
 
     def forward(self, X: Tensor, state: Any = None) -> Tensor:
-        """Return logits (batch, steps, vocab_size) of the token after each in X (batch, steps)."""
+        """Return logits (batch, steps, vocab_size) for the token that follows each token in X (batch, steps)."""
         return self.output_layer(self.rnn(self.one_hot(X), state)[0])
 
     def predict(self, prefix: str, num_preds: int, vocab: Any, device: Any = None) -> str:
-        """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
+        """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return the whole text.
 
-        Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
+        Raises TypeError or ValueError if arguments are of the wrong type, or ``prefix`` is empty.
         """
 
         def step(token: int, state: Any) -> tuple[int, Any]:
@@ -162,7 +162,7 @@ class RNNModelScratch:
 
         ``get_params(vocab_size, num_hiddens)`` returns parameters, ``init_state(batch_size, num_hiddens)`` a state, and
         ``forward_fn(X, state, params)`` logits (steps * batch, vocab_size) and the new state, for X (steps, batch,
-        vocab_size). Raises TypeError or ValueError if these cannot be called, or for sizes below 1.
+        vocab_size). Raises TypeError or ValueError if these are not callable, or for sizes below 1.
         """
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = checks.size("num_hiddens", num_hiddens)
@@ -171,7 +171,7 @@ class RNNModelScratch:
         self.trainable_variables = get_params(vocab_size, num_hiddens)
 
     def __call__(self, X: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) of the token after each one (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
         return self.forward_fn(_one_hot(X, self.vocab_size), state, self.trainable_variables)
 
     def begin_state(self, batch_size: int, *args: Any, **kwargs: Any) -> Any:
@@ -186,12 +186,10 @@ class RNNModel(keras.layers.Layer):
     def __init__(self, rnn_layer: keras.layers.RNN, vocab_size: int, **kwargs: Any) -> None:
         """Create the model; ``rnn_layer`` takes (batch, steps, vocab_size), and returns all outputs and its state.
 
-        ``kwargs`` are those of any Keras layer. Raises TypeError or ValueError for arguments of another kind.
+        ``kwargs`` are those of any Keras layer. Raises TypeError or ValueError for arguments of the wrong type.
         """
         super().__init__(**kwargs)
-        checks.check_instance(
-            "rnn_layer", rnn_layer, keras.layers.RNN, "a recurrent layer of Keras's"
-        )
+        checks.check_instance("rnn_layer", rnn_layer, keras.layers.RNN, "a Keras recurrent layer")
         if not (rnn_layer.return_sequences and rnn_layer.return_state):
             got = f"return_sequences {rnn_layer.return_sequences}, return_state {rnn_layer.return_state}"
             raise ValueError(checks.fault("rnn_layer", got, "True for both"))
@@ -201,7 +199,7 @@ class RNNModel(keras.layers.Layer):
         self.built = has_default_build(self)
 
     def call(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) of the token after each one (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
         Y, *state = _run_steps_first(self.rnn, _one_hot(inputs, self.vocab_size), state)
         return self.dense(tf.reshape(Y, (-1, Y.shape[-1]))), state
 
@@ -219,9 +217,9 @@ def _one_hot(X: Any, vocab_size: int) -> Tensor:
 
 
 def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any) -> str:
-    """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return all of them.
+    """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return the whole text.
 
-    Raises TypeError or ValueError where arguments are of another kind, or ``prefix`` is empty.
+    Raises TypeError or ValueError if arguments are of the wrong type, or ``prefix`` is empty.
     """
     checks.check_callable("net", net)
 
@@ -251,8 +249,8 @@ def train_epoch_ch8(
     """Train for one epoch; return the perplexity, and tokens per second.
 
     ``loss(y, y_hat)`` is a Keras loss, a mean; ``updater`` is a Keras optimizer. Gradients are clipped to the norm 1.
-    With ``use_random_iter`` each batch begins with a new state, otherwise with the last state of the batch before.
-    Raises TypeError or ValueError where arguments are of another kind, or there is no batch (X, Y).
+    With ``use_random_iter`` each batch begins with a new state, otherwise with the last state of the previous batch.
+    Raises TypeError or ValueError if arguments are of the wrong type, or there is no batch (X, Y).
     """
     checks.check_callable("net", net)
     checks.check_callable("loss", loss)
@@ -287,8 +285,8 @@ def train_ch8(
 ) -> None:
     """Train a language model with stochastic gradient descent, cross-entropy and :func:`train_epoch_ch8`.
 
-    Every ten epochs the perplexity is drawn, and the model's continuation of *time traveller* printed. Raises TypeError
-    or ValueError where ``num_epochs`` is below 1, or there is no batch (X, Y).
+    Every ten epochs the perplexity is plotted, and the model's continuation of *time traveller* printed. Raises
+    TypeError or ValueError if ``num_epochs`` is below 1, or there is no batch (X, Y).
     """
     lr = checks.real("lr", lr, "a number")
     device: Any = try_gpu()

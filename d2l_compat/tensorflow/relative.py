@@ -18,15 +18,15 @@ __all__ = ["RotaryEncoding", "alibi_slopes"]
 class RotaryEncoding(PositionTable):
     """Rotary position embedding (RoPE, Su et al., 2021): queries and keys rotated by their positions.
 
-    The dot product of a rotated query and a rotated key depends on the two vectors and on the distance of their
-    positions only. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
+    The dot product of a rotated query and a rotated key depends only on the two vectors and the distance between their
+    positions. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
     x sin a + y cos a), a = position_scale * i * base^(-2l/d) radians, d = ``num_hiddens``.
 
     There are two layouts, and weights trained with one do not fit the other. "interleaved", as in the paper,
     pairs dimension 0 with 1, 2 with 3, and so on; "halves" pairs 0 with d/2, 1 with d/2 + 1, and so on.
 
-    ``P``, shape (2, max_len, num_hiddens / 2), has the cosines and sines. It is a constant in the layer's compute dtype:
-    neither trained nor saved.
+    ``P``, shape (2, max_len, num_hiddens / 2), has the cosines and sines. It is a constant in the layer's compute
+    dtype: neither trained nor saved.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class RotaryEncoding(PositionTable):
         position_scale: float = 1.0,
         **kwargs: Any,
     ) -> None:
-        """Create the table for vectors of an even width ``num_hiddens``, in multi-head attention a head's.
+        """Create the table for vectors of an even width ``num_hiddens``: the head's width in multi-head attention.
 
         ``max_len`` is the number of positions, from 0 to max_len - 1. ``position_scale`` multiplies them:
         with 0.5, twice as many fit in the same range of angles (position interpolation, Chen et al., 2023). ``kwargs``
-        are those of any Keras layer. Raises ValueError or TypeError for arguments of a wrong range or kind.
+        are those of any Keras layer. Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         sizes = checks.rotary_sizes(num_hiddens, max_len, base, layout, position_scale)
         super().__init__(**kwargs)
@@ -57,16 +57,16 @@ class RotaryEncoding(PositionTable):
 
         ``X`` is floating point, shape (batch, steps, num_hiddens), where the batch may be batch * heads, and
         as with every Keras layer is cast to the layer's dtype; the result has its shape. Raises ValueError or
-        TypeError where ``X`` does not fit, or ``offset`` is not an integer of at least 0 or leads past ``max_len``.
+        TypeError if ``X`` does not fit, or ``offset`` is not an integer of at least 0 or goes past ``max_len``.
         """
         return super().__call__(X, offset, **kwargs)
 
     def call(self, X: Tensor, offset: int = 0) -> Tensor:
         batch, steps, _ = dynamic_shape(X)
         pairs = self.num_hiddens // 2
-        # Unlike Python's slices, `tf.slice` fails where it leads past the end.
+        # Unlike Python's slices, `tf.slice` fails if it goes past the end.
         cos, sin = tf.unstack(tf.slice(self._table, (0, offset, 0), (2, steps, pairs)))
-        # The shape into which pairs split the last axis, and the axis of the two numbers of a pair.
+        # Split the last axis into pairs; `axis` is the new axis of length 2.
         shape, axis = ((2, pairs), -2) if self.layout == "halves" else ((pairs, 2), -1)
         x, y = tf.unstack(tf.reshape(X, (batch, steps, *shape)), axis=axis)
         rotated = tf.stack([x * cos - y * sin, x * sin + y * cos], axis)
@@ -84,11 +84,11 @@ class RotaryEncoding(PositionTable):
 
 
 def alibi_slopes(num_heads: int) -> Tensor:
-    """Return the slope of each head for ALiBi (Press et al., 2022): the decrease of scores per position of distance.
+    """Return the slope of each head for ALiBi (Press et al., 2022): the decrease of its scores per position of distance.
 
-    It is 2^(-8h/H) for head h, counted from 1, of H = ``num_heads``, and follows the authors' code where H is no power of
-    two. The shape is (num_heads,), in Keras's default dtype. The slopes times minus the distance i - j are a
-    ``score_bias``. Raises ValueError or TypeError where ``num_heads`` is no integer of at least 1.
+    It is 2^(-8h/H) for head h, counted from 1, of H = ``num_heads``. If H is not a power of two, it follows the
+    authors' code. The shape is (num_heads,), in Keras's default dtype. The slopes times minus the distance i - j are a
+    ``score_bias``. Raises ValueError or TypeError if ``num_heads`` is not an integer of at least 1.
     """
     slopes = encoding.slopes(checks.size("num_heads", num_heads))
     return tf.constant(slopes, keras.backend.floatx())

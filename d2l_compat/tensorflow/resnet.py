@@ -1,4 +1,4 @@
-"""Residual blocks, of which ResNets are made."""
+"""Residual blocks, the building blocks of ResNets."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class Residual(keras.Model):
 
     @signatures.parse_arguments
     def __init__(self, num_channels: int, use_1x1conv: bool = False, strides: int = 1) -> None:
-        """Create the block. Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the block. Raises ValueError or TypeError for arguments of the wrong type or range."""
         super().__init__()
         self.conv1 = keras.layers.Conv2D(num_channels, 3, strides, padding="same")
         self.conv2 = keras.layers.Conv2D(num_channels, 3, padding="same")
@@ -31,7 +31,7 @@ class Residual(keras.Model):
     def call(self, X: Tensor, training: Any = None) -> Tensor:
         """Return the block's output for X (batch, height, width, input channels).
 
-        Its shape is (batch, height / strides, width / strides, num_channels), rounded up. Raises ValueError where X and
+        Its shape is (batch, height / strides, width / strides, num_channels), rounded up. Raises ValueError if X and
         the output of the convolutions differ in shape.
         """
         layer_inputs.check_rank("X", X, ("examples", "height", "width", "channels"))

@@ -127,7 +127,7 @@ class GRU(Module):
         """Create the layers; ``dropout``, from 0 to 1, is the share of each layer's inputs dropped in training.
 
         At 1, Keras drops none. ``kwargs`` are those of any Keras model. Raises ValueError or TypeError
-        for arguments of a wrong range or kind.
+        for arguments of the wrong type or range.
         """
         super().__init__(**kwargs)
         num_hiddens, num_layers = shared.recurrent_sizes(
@@ -193,7 +193,7 @@ class Seq2SeqEncoder(Encoder):
     ) -> None:
         """Create the layers; ``kwargs`` are those of any Keras layer.
 
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__(**kwargs)
         vocab_size, embed_size = shared.recurrent_sizes(
@@ -245,7 +245,7 @@ class Seq2Seq(EncoderDecoder):
         self.save_hyperparameters()
 
     def validation_step(self, batch: Any) -> None:
-        """Draw the loss of a batch, but not the accuracy, which would count padding."""
+        """Plot the loss of a batch, but not the accuracy, which would count padding."""
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
@@ -285,7 +285,7 @@ def train_seq2seq(
     """Train ``net`` with Adam and teacher forcing, as in D2L 0.17.
 
     ``data_iter`` yields (source, source lengths, target, target lengths), as ``load_data_nmt``
-    does. The loss per token is drawn every ten epochs, and printed at the end.
+    does. The loss per token is plotted every ten epochs, and printed at the end.
     """
     progress = shared.Progress(num_epochs, net, keras.layers.Layer, tgt_vocab, lr)
     optimizer = keras.optimizers.Adam(lr)
@@ -317,7 +317,7 @@ def predict_seq2seq(
 ) -> tuple[str, list[Any]]:
     """Translate a sentence greedily; return the translation, and the attention weights of each step.
 
-    Words are separated by blanks. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
+    Words are separated by spaces. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
     source, source_len = shared.encode_source(src_sentence, src_vocab, num_steps)

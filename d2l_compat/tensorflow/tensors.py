@@ -58,7 +58,7 @@ int64 = tf.int64
 
 
 def numpy(x: Tensor) -> Any:
-    """Convert ``x`` to a NumPy array of its shape and dtype; this fails while a graph is traced."""
+    """Convert ``x`` to a NumPy array of the same shape and dtype; this fails while a graph is traced."""
     return x.numpy()
 
 

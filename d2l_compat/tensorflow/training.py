@@ -30,7 +30,7 @@ class Module(shared.Steps, keras.Model):
     def __init__(
         self, plot_train_per_epoch: int = 2, plot_valid_per_epoch: int = 1, **kwargs: Any
     ) -> None:
-        """Set the numbers of points drawn per epoch, for training and for validation.
+        """Set the numbers of points plotted per epoch, for training and for validation.
 
         ``kwargs`` are those of any Keras model: ``name``, ``dtype``, ``trainable``.
         """
@@ -82,7 +82,7 @@ def _find_variables(value: Any) -> Iterator[tf.Variable]:
 
 
 def has_default_build(layer: keras.layers.Layer) -> bool:
-    """Tell whether a layer builds nothing but its sublayers, at their first call.
+    """Return whether a layer builds nothing but its sublayers, at their first call.
 
     Such a layer is marked as built. Otherwise Keras would first call it with symbolic inputs, and
     warn about ``*args``.

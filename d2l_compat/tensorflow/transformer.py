@@ -332,7 +332,7 @@ class TransformerEncoder(Encoder):
     def attention_weights(self) -> list[Tensor]:
         """Weights of the last call, one tensor per block, shape (batch * heads, steps, steps).
 
-        As in :class:`DotProductAttention`, only calls that Python makes count. Raises RuntimeError
+        As in :class:`DotProductAttention`, only calls made from Python count. Raises RuntimeError
         in the same cases.
         """
         return [block.attention.attention.attention_weights for block in self.blks]

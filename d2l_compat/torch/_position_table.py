@@ -27,7 +27,7 @@ class PositionTable(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "PositionTable":
         # .double(), .to(...): a cast P would keep the old rounding, and one that comes from the
-        # meta device has no values. Both are computed anew.
+        # meta device has no values. Both are recomputed.
         old_table = self.P
         super()._apply(fn, recurse)
         if self.P.dtype != old_table.dtype or old_table.is_meta:

@@ -76,7 +76,7 @@ class MaskLM(nn.Module):
         """Return logits (batch, predictions, vocab_size) of the tokens at ``pred_positions``.
 
         ``X`` has the shape (batch, steps, inputs), ``pred_positions`` (batch, predictions). Raises TypeError or
-        ValueError for others.
+        ValueError for other arguments.
         """
         arrays.check_pred_positions(X, pred_positions)
         arrays.check_features(X, self.mlp[0])
@@ -96,7 +96,7 @@ class NextSentencePred(nn.Module):
         self.output = linear(checks.optional_size("num_inputs", num_inputs), 2)
 
     def forward(self, X: Tensor) -> Tensor:
-        """Return logits (batch, 2) for X (batch, inputs). Raises TypeError or ValueError for others."""
+        """Return logits (batch, 2) for X (batch, inputs). Raises TypeError or ValueError for other arguments."""
         arrays.check_features(X, self.output)
         return self.output(X)
 
@@ -151,7 +151,7 @@ def load_data_wiki(batch_size: int, max_len: int) -> tuple[DataLoader[Any], Voca
     """Load pairs of sentences of WikiText-2 in shuffled batches, and the vocabulary.
 
     A batch is tokens and segments (batch, max_len), lengths (batch,), positions of masked tokens, their weights, 1 or 0
-    for padding, and their labels, each (batch, predictions), and 1 where the second sentence follows the first (batch,).
+    for padding, and their labels, each (batch, predictions), and 1 if the second sentence follows the first (batch,).
     Weights are float32, all others int64. Raises TypeError or ValueError for sizes below 1 or too small for any pair,
     and what :func:`download_extract` raises.
     """

@@ -39,11 +39,11 @@ class HPOTrainer(Trainer):
     def validation_error(self) -> Tensor:
         """Return the share of validation examples that the model, a ``Classifier``, predicts wrong.
 
-        Raises RuntimeError where there is no model or no validation data.
+        Raises RuntimeError if there is no model or no validation data.
         """
         if not getattr(self, "num_val_batches", 0):
-            need = "a model and data for validation; call fit first"
-            raise RuntimeError(fault("validation_error", "a trainer without", need))
+            got = "a trainer without a model or validation data"
+            raise RuntimeError(fault("validation_error", got, "fit to be called first"))
         self.model.eval()
         hits, count = torch.zeros(()), 0
         with torch.no_grad():
@@ -71,8 +71,8 @@ def hpo_objective_lenet(learning_rate: float, batch_size: int, max_epochs: int =
 def rbfkernel(x1: ArrayLike, x2: ArrayLike, ls: float = 4.0) -> NDArray[Any]:
     """Return exp(-(a - b)² / 2 ls) for each a in ``x1`` (n,) and b in ``x2`` (m,), an array (n, m).
 
-    D2L's ``ls`` is the square of the length scale. Raises TypeError or ValueError where ``x1`` or ``x2`` is no vector of
-    numbers, or ``ls`` is not above 0.
+    D2L's ``ls`` is the square of the length scale. Raises TypeError or ValueError if ``x1`` or ``x2`` is not a vector
+    of numbers, or ``ls`` is not above 0.
     """
     a = to_numpy("x1", x1).astype("float64")
     b = to_numpy("x2", x2).astype("float64")

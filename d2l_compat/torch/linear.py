@@ -17,7 +17,7 @@ def synthetic_data(w: Tensor, b: Any, num_examples: int) -> tuple[Tensor, Tensor
     """Draw examples y = Xw + b + noise: X (num_examples, features) of variance 1, y (num_examples, 1).
 
     ``w`` is (features,) or (features, 1), ``b`` one number; the standard deviation of the noise is 0.01. Raises
-    TypeError or ValueError for others.
+    TypeError or ValueError for other arguments.
     """
     b = linear.check_data_arguments(arrays, w, b, num_examples)
     X = torch.normal(0, 1, (num_examples, len(w)), dtype=w.dtype)
@@ -30,7 +30,7 @@ def load_array(
 ) -> DataLoader[Any]:
     """Return batches of ``batch_size`` rows of each tensor, shuffled if ``is_train``.
 
-    Raises TypeError or ValueError where there are no rows or unequal numbers of rows, or for a size below 1.
+    Raises TypeError or ValueError if there are no rows or unequal numbers of rows, or for a size below 1.
     """
     linear.check_rows(arrays, data_arrays, batch_size, is_train)
     return DataLoader(TensorDataset(*data_arrays), batch_size, shuffle=bool(is_train))
@@ -39,7 +39,7 @@ def load_array(
 def linreg(X: Tensor, w: Tensor, b: Any) -> Tensor:
     """Return Xw + b, (..., outputs), for X (..., features) and w (features, outputs).
 
-    Raises TypeError or ValueError where the shapes do not fit each other.
+    Raises TypeError or ValueError if the shapes do not fit each other.
     """
     b = linear.check_product(arrays, X, w, b)
     return X @ w + b
@@ -48,16 +48,16 @@ def linreg(X: Tensor, w: Tensor, b: Any) -> Tensor:
 def squared_loss(y_hat: Tensor, y: Tensor) -> Tensor:
     """Return half the squared differences, in the shape of ``y_hat``, to which ``y`` is reshaped.
 
-    Raises TypeError or ValueError where the two differ in size.
+    Raises TypeError or ValueError if the two differ in size.
     """
     linear.check_targets(arrays, y_hat, y)
     return (y_hat - y.reshape(y_hat.shape)) ** 2 / 2
 
 
 def sgd(params: Iterable[Tensor], lr: float, batch_size: int) -> None:
-    """Make a step of stochastic gradient descent in place; gradients are sums over ``batch_size`` examples.
+    """Take a step of stochastic gradient descent in place; gradients are sums over ``batch_size`` examples.
 
-    Afterwards they are set to zero. Raises TypeError or ValueError where there is no gradient, or for a size below 1.
+    Afterwards they are set to zero. Raises TypeError or ValueError if there is no gradient, or for a size below 1.
     """
     linear.check_descent(params, lr, batch_size)
     params = list(params)
@@ -72,7 +72,7 @@ def sgd(params: Iterable[Tensor], lr: float, batch_size: int) -> None:
 def evaluate_loss(net: Callable[..., Any], data_iter: Any, loss: Callable[..., Any]) -> float:
     """Return the mean of ``loss(net(X), y)`` over ``data_iter``, with ``y`` reshaped like the outputs.
 
-    Raises TypeError or ValueError where ``net`` or ``loss`` is no function, or there are no batches (X, y).
+    Raises TypeError or ValueError if ``net`` or ``loss`` is not a function, or there are no batches (X, y).
     """
     with torch.no_grad():
         return linear.mean_loss(net, data_iter, loss, lambda y, outputs: y.reshape(outputs.shape))

@@ -43,7 +43,7 @@ class SyntheticRegressionData(shared.RegressionData, DataModule):
         """Draw the examples.
 
         ``w`` is (features,) or (features, 1), ``b`` one number, ``noise`` a standard deviation. Raises TypeError or
-        ValueError for others.
+        ValueError for other arguments.
         """
         super().__init__()
         self.save_hyperparameters()
@@ -60,7 +60,7 @@ class SGD(HyperParameters):
     lr: float
 
     def __init__(self, params: Iterable[Tensor], lr: float) -> None:
-        """Store the parameters. Raises TypeError where ``params`` are no parameters, or ``lr`` no number."""
+        """Store the parameters. Raises TypeError if ``params`` are not parameters, or ``lr`` is not a number."""
         linear.check_descent(params, lr, 1)
         params = list(params)
         self.save_hyperparameters()
@@ -186,7 +186,7 @@ class ResNeXtBlock(nn.Module):
     ) -> None:
         """Create the block; ``use_1x1conv`` maps the input to the output's channels and, by ``strides``, its size.
 
-        Raises TypeError or ValueError for sizes below 1, and where groups do not divide the bottleneck.
+        Raises TypeError or ValueError for sizes below 1, and if groups do not divide the bottleneck.
         """
         super().__init__()
         width, num_groups = shared.bottleneck_sizes(
@@ -204,7 +204,7 @@ class ResNeXtBlock(nn.Module):
     def forward(self, X: Tensor) -> Tensor:
         """Return the block's output for X (examples, channels, height, width).
 
-        Raises ValueError where X and the output of the convolutions differ in shape.
+        Raises ValueError if X and the output of the convolutions differ in shape.
         """
         arrays.check_rank("X", X, ("examples", "channels", "height", "width"))
         Y = F.relu(self.bn1(self.conv1(X)))

@@ -19,7 +19,7 @@ __all__ = ["get_data_ch11", "show_trace_2d", "train_ch11", "train_concise_ch11"]
 def show_trace_2d(f: Callable[[Tensor, Tensor], Any], results: Any) -> None:
     """Draw points (x1, x2), as :func:`train_2d` returns them, over the contours of ``f``.
 
-    Raises TypeError or ValueError where ``results`` are no such points, or ``f`` is no function of two tensors.
+    Raises TypeError or ValueError if ``results`` are not such points, or ``f`` is not a function of two tensors.
     """
     shared.show_trace(f, results, torch.from_numpy)
 
@@ -42,10 +42,10 @@ def train_ch11(
     feature_dim: int,
     num_epochs: int = 2,
 ) -> tuple[list[float], list[float]]:
-    """Train a linear model from scratch; ``trainer_fn([w, b], states, hyperparams)`` makes a step.
+    """Train a linear model from scratch; ``trainer_fn([w, b], states, hyperparams)`` takes a step.
 
-    The loss is drawn after every 200 examples. Returns the seconds passed until then, and the losses. Raises TypeError
-    or ValueError where ``trainer_fn`` is no function, there are no batches, or a size is below 1.
+    The loss is plotted after every 200 examples. Returns the seconds passed until then, and the losses. Raises
+    TypeError or ValueError if ``trainer_fn`` is not a function, there are no batches, or a size is below 1.
     """
     check_callable("trainer_fn", trainer_fn)
     w = torch.normal(0, 0.01, (size("feature_dim", feature_dim), 1), requires_grad=True)

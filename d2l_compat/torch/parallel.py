@@ -22,7 +22,7 @@ def split_batch(
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Split inputs and labels into a part for each device, in order; the last ones may be smaller.
 
-    Raises TypeError or ValueError where inputs and labels differ in number, or there are no devices.
+    Raises TypeError or ValueError if inputs and labels differ in number, or there are no devices.
     """
     devices = shared.check_split(arrays, X, y, devices)
 
@@ -45,7 +45,7 @@ def train_batch_ch13(
 
     ``X`` may be a list of tensors; it goes to the first of ``devices``, from which ``nn.DataParallel`` distributes
     it. ``loss(y_hat, y)`` is one number for each example; gradients are those of the sum. Raises TypeError or
-    ValueError where ``net`` is no layer, ``trainer`` no optimizer, or there is no device.
+    ValueError if ``net`` is not a layer, ``trainer`` is not an optimizer, or there is no device.
     """
     check_instance("net", net, nn.Module, "a layer")
     check_callable("loss", loss)
@@ -71,9 +71,9 @@ def train_ch13(
     num_epochs: int,
     devices: Sequence[Any] | None = None,
 ) -> None:
-    """Train with :func:`train_batch_ch13` on ``devices``, by default all GPUs, or the CPU.
+    """Train with :func:`train_batch_ch13` on ``devices``, by default all GPUs, or else the CPU.
 
-    Loss and accuracy are drawn, and printed at the end. Raises TypeError or ValueError where ``net`` is no layer,
+    Loss and accuracy are plotted, and printed at the end. Raises TypeError or ValueError if ``net`` is not a layer,
     ``num_epochs`` is below 1, or there is no batch (X, y).
     """
     check_instance("net", net, nn.Module, "a layer")

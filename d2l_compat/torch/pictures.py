@@ -27,10 +27,10 @@ Batches = tuple[DataLoader[Any], DataLoader[Any]]
 
 
 def read_data_bananas(is_train: bool = True) -> tuple[list[Tensor], Tensor]:
-    """Read D2L's pictures of bananas and their labels, for training or for the test.
+    """Read D2L's pictures of bananas and their labels, for training or testing.
 
-    Pictures are (3, 256, 256), uint8 from 0 to 255; labels (pictures, 1, 5), float32, are class 0 and the corners of the
-    box in fractions of the picture. Raises what :func:`download_extract` raises.
+    Pictures are (3, 256, 256), uint8 from 0 to 255; labels (pictures, 1, 5), float32, are class 0 and the corners of
+    the box in fractions of the picture. Raises what :func:`download_extract` raises.
     """
     pictures, targets = bananas.read(is_train)
     return [*map(_channels_first, pictures)], torch.from_numpy(targets)
@@ -52,7 +52,7 @@ class BananasDataset(Dataset[Any]):
 
 
 def load_data_bananas(batch_size: int) -> Batches:
-    """Return batches of :class:`BananasDataset`, shuffled for training, and for the test."""
+    """Return batches of :class:`BananasDataset`: training batches, shuffled, and test batches."""
     checks.size("batch_size", batch_size)
     train, test = (BananasDataset(is_train) for is_train in (True, False))
     return (
@@ -66,7 +66,7 @@ def read_voc_images(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Read Pascal VOC's pictures, and for each a picture with its pixels' classes as colours.
 
-    All are (3, height, width), uint8 from 0 to 255, for training or for the test. Raises FileNotFoundError where a file is
+    All are (3, height, width), uint8 from 0 to 255, for training or testing. Raises FileNotFoundError if a file is
     not in the folder.
     """
     pictures, colormaps = voc.read(voc_dir, is_train)
@@ -96,8 +96,8 @@ def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
     """Crop the same random part, (3, height, width), from two pictures (3, rows, columns).
 
-    Raises ValueError or TypeError where the pictures differ in size, or ``height`` and ``width`` are no sizes or larger
-    than the pictures'.
+    Raises ValueError or TypeError if the pictures differ in size, or ``height`` and ``width`` are not sizes, or are
+    larger than the pictures'.
     """
     voc.check_pair(feature, label, 0)
     rows, columns = voc.draw_crop(
@@ -109,8 +109,8 @@ def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[An
 class VOCSegDataset(Dataset[Any]):
     """Random crops of Pascal VOC's pictures, with the classes of their pixels.
 
-    Crops are (3, height, width), float32, normalized by ImageNet's mean and standard deviation; classes (height, width),
-    int64. Smaller pictures are left out.
+    Crops are (3, height, width), float32, normalized by ImageNet's mean and standard deviation; classes (height,
+    width), int64. Smaller pictures are left out.
     """
 
     def __init__(self, is_train: bool, crop_size: tuple[int, int], voc_dir: str | Path) -> None:
@@ -145,7 +145,7 @@ class VOCSegDataset(Dataset[Any]):
 
 
 def load_data_voc(batch_size: int, crop_size: tuple[int, int]) -> Batches:
-    """Return full batches of :class:`VOCSegDataset`, shuffled for training, and for the test.
+    """Return full batches of :class:`VOCSegDataset`: training batches, shuffled, and test batches.
 
     Raises what :func:`download_extract` raises.
     """

@@ -15,8 +15,8 @@ __all__ = ["RotaryEncoding", "alibi_slopes"]
 class RotaryEncoding(layers.RotaryEncoding, PositionTable):
     """Rotary position embedding (RoPE, Su et al., 2021): queries and keys rotated by their positions.
 
-    The dot product of a rotated query and a rotated key depends on the two vectors and on the distance of their
-    positions only. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
+    The dot product of a rotated query and a rotated key depends only on the two vectors and the distance between their
+    positions. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
     x sin a + y cos a), a = position_scale * i * base^(-2l/d) radians, d = ``num_hiddens``.
 
     There are two layouts, and weights trained with one do not fit the other. "interleaved", as in the paper,
@@ -32,13 +32,13 @@ class RotaryEncoding(layers.RotaryEncoding, PositionTable):
         """Rotate ``X`` by the positions offset, offset + 1, and so on.
 
         ``X`` is floating point, shape (batch, steps, num_hiddens), where the batch may be batch * heads;
-        the result has its shape and dtype. Raises ValueError or TypeError where ``X`` does not fit, or
-        ``offset`` is not an integer of at least 0 or leads past ``max_len``.
+        the result has its shape and dtype. Raises ValueError or TypeError if ``X`` does not fit, or
+        ``offset`` is not an integer of at least 0 or goes past ``max_len``.
         """
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
         cos, sin = self.P[:, offset : offset + X.shape[1]].to(X.dtype)
-        # The shape into which pairs split the last axis, and the axis of the two numbers of a pair.
+        # Split the last axis into pairs; `axis` is the new axis of length 2.
         shape, axis = ((2, -1), -2) if self.layout == "halves" else ((-1, 2), -1)
         x, y = X.unflatten(-1, shape).unbind(axis)
         return torch.stack([x * cos - y * sin, x * sin + y * cos], dim=axis).flatten(-2)
@@ -49,11 +49,12 @@ class RotaryEncoding(layers.RotaryEncoding, PositionTable):
 
 
 def alibi_slopes(num_heads: int) -> Tensor:
-    """Return the slope of each head for ALiBi (Press et al., 2022): the decrease of scores per position of distance.
+    """Return the slope of each head for ALiBi (Press et al., 2022): the decrease of its scores per position of distance.
 
-    It is 2^(-8h/H) for head h, counted from 1, of H = ``num_heads``, and follows the authors' code where H is no power of
-    two. The shape is (num_heads,), in PyTorch's default dtype, on its default device. The slopes times minus the distance
-    i - j are a ``score_bias``. Raises ValueError or TypeError where ``num_heads`` is no integer of at least 1.
+    It is 2^(-8h/H) for head h, counted from 1, of H = ``num_heads``. If H is not a power of two, it follows the
+    authors' code. The shape is (num_heads,), in PyTorch's default dtype, on its default device. The slopes times minus
+    the distance i - j are a ``score_bias``. Raises ValueError or TypeError if ``num_heads`` is not an integer of at
+    least 1.
     """
     slopes = encoding.slopes(checks.size("num_heads", num_heads))
     return torch.tensor(slopes, dtype=torch.get_default_dtype())

@@ -95,7 +95,7 @@ class GRU(Module):
     ) -> None:
         """Create the layers; ``dropout``, from 0 to 1, is the share dropped between them in training.
 
-        Raises ValueError or TypeError for arguments of a wrong range or kind.
+        Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()
         sizes = shared.recurrent_sizes(
@@ -124,7 +124,7 @@ class Seq2SeqEncoder(Encoder):
         num_layers: int,
         dropout: float = 0,
     ) -> None:
-        """Create the layers. Raises ValueError or TypeError for arguments of a wrong range or kind."""
+        """Create the layers. Raises ValueError or TypeError for arguments of the wrong type or range."""
         super().__init__()
         vocab_size, embed_size = shared.recurrent_sizes(
             dropout, vocab_size=vocab_size, embed_size=embed_size
@@ -150,7 +150,7 @@ class Seq2Seq(EncoderDecoder):
         self.save_hyperparameters()
 
     def validation_step(self, batch: Any) -> None:
-        """Draw the loss of a batch, but not the accuracy, which would count padding."""
+        """Plot the loss of a batch, but not the accuracy, which would count padding."""
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
@@ -193,10 +193,10 @@ def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: torch.device
 ) -> None:
-    """Initialize ``net`` anew, and train it with Adam and teacher forcing, as in D2L 0.17.
+    """Reinitialize ``net`` and train it with Adam and teacher forcing, as in D2L 0.17.
 
     ``data_iter`` yields (source, source lengths, target, target lengths), as ``load_data_nmt``
-    does. The loss per token is drawn every ten epochs, and printed at the end.
+    does. The loss per token is plotted every ten epochs, and printed at the end.
     """
     progress = shared.Progress(num_epochs, net, nn.Module, tgt_vocab, lr)
     net.apply(init_seq2seq)
@@ -229,7 +229,7 @@ def predict_seq2seq(
 ) -> tuple[str, list[Any]]:
     """Translate a sentence greedily; return the translation, and the attention weights of each step.
 
-    Words are separated by blanks. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
+    Words are separated by spaces. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
     source, length = shared.encode_source(src_sentence, src_vocab, num_steps)

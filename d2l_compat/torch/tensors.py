@@ -63,7 +63,7 @@ def astype(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def numpy(x: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Convert ``x``, on the CPU, to a NumPy array of its shape and dtype, without its gradient."""
+    """Convert ``x``, on the CPU, to a NumPy array of the same shape and dtype, without its gradient."""
     return x.detach().numpy(*args, **kwargs)
 
 
@@ -83,5 +83,5 @@ def to(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is no tensor."""
+    """Raise ValueError unless ``x`` has exactly this ``shape``, TypeError if it is not a tensor."""
     arrays.check_shape(x, shape)

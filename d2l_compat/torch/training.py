@@ -90,7 +90,7 @@ class Trainer(shared.Trainer):
         loss.backward()
         if self.gradient_clip_val > 0:
             self.clip_gradients(self.gradient_clip_val, self.model)
-        with torch.no_grad():  # so that a reader's own optimizer needs no such line
+        with torch.no_grad():  # so that a custom optimizer need not do this
             self.optim.step()
 
     def _validate(self, batch: Any) -> None:

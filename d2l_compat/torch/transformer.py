@@ -27,7 +27,7 @@ class PositionWiseFFN(layers.PositionWiseFFN, nn.Module):
     """The network max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
     ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first
-    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` is given it.
+    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` takes it as an argument.
     """
 
     def _make_layers(
@@ -47,7 +47,7 @@ class AddNorm(nn.Module):
     """A residual connection, then layer normalization: LayerNorm(x + dropout(y)); section 5.4."""
 
     def __init__(self, norm_shape: int | list[int], dropout: float) -> None:
-        """Create the layer; ``norm_shape`` are the last sizes of the inputs, over which it normalizes.
+        """Create the layer, which normalizes over the last dimensions of the inputs, of sizes ``norm_shape``.
 
         Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1.
         """

@@ -16,7 +16,8 @@ class TokenEmbedding(vectors.TokenEmbedding):
     """Pretrained word vectors, by a name in ``DATA_HUB``: glove.6b.50d, glove.6b.100d, glove.42b.300d, wiki.en.
 
     ``embedding[tokens]`` are the vectors of a list of tokens, (tokens, length), float32; unknown tokens have the vector
-    of ``<unk>``, zeros. ``idx_to_token`` lists all tokens, ``token_to_idx`` has their indices, ``idx_to_vec`` the vectors.
+    of ``<unk>``, zeros. ``idx_to_token`` lists all tokens, ``token_to_idx`` has their indices, ``idx_to_vec`` the
+    vectors.
     """
 
     tensor = staticmethod(torch.from_numpy)
@@ -26,7 +27,7 @@ def batchify(data: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Turn examples (center, context, noise words) into a batch of four int64 tensors.
 
     They are centers (batch, 1), contexts and noise (batch, longest), padded with 0, a mask that is 1 at words and 0 at
-    padding, and labels that are 1 at words of the context, of the same shape. Raises TypeError or ValueError where there
+    padding, and labels that are 1 at words of the context, of the same shape. Raises TypeError or ValueError if there
     are no examples, or others.
     """
     centers, numbers, masks, labels = map(torch.from_numpy, words.pad_examples(data))

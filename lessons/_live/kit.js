@@ -161,7 +161,7 @@ globalThis.d2lLive ??= {};
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
   /** Choose among texts by language: zh-TW on a Chinese page, English on any other. */
-  const inPagesLanguage = (words) => {
+  const selectLanguage = (words) => {
     const language = document.documentElement.lang.toLowerCase().startsWith("zh") ? "zh-TW" : "en";
     return { language, ...words[language] };
   };
@@ -215,6 +215,6 @@ globalThis.d2lLive ??= {};
     dial,
     arrow,
     calm,
-    inPagesLanguage,
+    selectLanguage,
   };
 }

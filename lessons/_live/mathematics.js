@@ -63,7 +63,7 @@ globalThis.d2lLive ??= {};
   };
 
   /**
-   * Return a matrix of normal numbers (Box-Muller).
+   * Return a matrix of normally distributed numbers (Box-Muller).
    * @type {(random: () => number, rows: number, columns: number, deviation?: number) => Matrix}
    */
   const normal = (random, rows, columns, deviation = 1) => {

@@ -8,7 +8,7 @@
   const circle = (cx, cy, r, kind) => svg("circle", { class: kind, cx, cy, r });
 
   /**
-   * Create a plot, drawn for its width in pixels so that its labels stay readable on a telephone. An axis reaches from
+   * Create a plot, drawn for its width in pixels so that its labels stay readable on a phone. An axis reaches from
    * its first tick to its last; x(at) and y(at) convert numbers to pixels.
    * @param {{height: number, top: number, x: {name: string, ticks: number[]}, y: {name: string, ticks: number[]}}} frame
    * @param {() => void} onResize has to call draw again

@@ -23,7 +23,7 @@ from tests.shim import reference
 from tests.shim.each.adapter import Adapter
 
 # Cells without random numbers show the same in every framework, to the last digit.
-DETERMINED = [
+DETERMINISTIC = [
     "price-list",
     "soft-look-up",
     "from-soft-to-hard",
@@ -33,7 +33,7 @@ DETERMINED = [
     "same-answer",
 ]
 # Letters are drawn at random; Java writes NaN in capitals.
-IN_ANOTHER_FORM = ["dictionaries", "trained-map", "empty-row"]
+VARYING_FORM = ["dictionaries", "trained-map", "empty-row"]
 # For training: the steps, the dictionaries in each step, and the learning rate.
 BUDGETS = {"others": (150, 64, 0.015)}
 
@@ -41,13 +41,13 @@ KEYS = np.array([[2, 1], [0, 3], [3, 0]], float)  # apple, lemon, pear
 PRICES = np.array([50, 40, 70], float)
 WIDTHS = 0.05, 0.3, 3
 
-# What the text says in words, with tolerance for the random numbers of other frameworks.
-ALL_RIGHT = 0.98
-# A difference of accuracies: some answers are nearly equally likely.
-NEARLY_NONE = 0.001
+# Bounds for what the text says in words, with tolerance for the random numbers of other frameworks.
+NEARLY_PERFECT = 0.98
+# Accuracies may differ a little, since some answers are nearly equally likely.
+ACCURACY_TOLERANCE = 0.001
 ONE_IN_TEN = pytest.approx(0.1, abs=0.04)
 ONE_IN_FOUR = pytest.approx(1 / 4, abs=0.06)
-SAME_WIDTH = 0.03
+WIDTH_TOLERANCE = 0.03
 
 
 # A dictionary that always answers
@@ -188,7 +188,7 @@ def test_error_predicts_each_point_from_others(adapter, cells, hide_itself):
 def test_learned_widths_agree_with_text(rows):
     (low, from_low), (high, from_high), (_, unmasked) = rows["learned-widths"]
     assert (low, high) == (0.1, 1)
-    assert abs(from_low - from_high) <= SAME_WIDTH
+    assert abs(from_low - from_high) <= WIDTH_TOLERANCE
     assert 0.05 < min(from_low, from_high) <= max(from_low, from_high) < 3
     assert unmasked <= min(from_low, from_high) / 2
 
@@ -221,7 +221,8 @@ def test_unmasked_width_would_keep_shrinking(cells):
 
 
 def test_four_scores_match_formulas(adapter, cells):
-    rng, names = np.random.default_rng(0), cells["four-scores"].names
+    rng = np.random.default_rng(0)
+    names = cells["four-scores"].names
     Q, K, W = (
         rng.normal(size=(2, 3, 4)),
         rng.normal(size=(2, 5, 4)),
@@ -462,7 +463,7 @@ def test_model_matches_formula(adapter, cells):
     actual = np.ravel(cells["letters-in-keys-shown"].rows)
     np.testing.assert_allclose(actual, expected, atol=2e-3)
     trained, letters_digits, digits_in_keys, letters_in_values = actual
-    assert min(trained, letters_digits) >= ALL_RIGHT
+    assert min(trained, letters_digits) >= NEARLY_PERFECT
     assert letters_in_values == ONE_IN_TEN
     assert digits_in_keys == ONE_IN_FOUR
 
@@ -485,7 +486,7 @@ def test_hiding_heaviest_entry_leaves_guessing(adapter, cells):
     np.testing.assert_allclose(actual, expected, atol=2e-3)
     (others_only,), (heaviest_only,) = actual
     assert others_only == ONE_IN_TEN
-    assert heaviest_only >= ALL_RIGHT
+    assert heaviest_only >= NEARLY_PERFECT
 
 
 def test_training_budget(assert_trained_on):
@@ -503,8 +504,8 @@ def tests(adapter, cells) -> dict[int, list[np.ndarray]]:
         letters, digits, questions, answers = tests[size]
         assert letters.shape == digits.shape == (500, size)
         assert all(len({*row}) == size for row in letters)
-        at = (letters[:, None] == questions[..., None]).argmax(axis=-1)
-        np.testing.assert_array_equal(np.take_along_axis(digits, at, 1), answers)
+        indices = (letters[:, None] == questions[..., None]).argmax(axis=-1)
+        np.testing.assert_array_equal(np.take_along_axis(digits, indices, 1), answers)
         assert len({*map(tuple, letters)}) > 490
     return tests
 
@@ -527,8 +528,8 @@ def test_accuracies_are_those_of_five_models(
             logits, _ = compute_answers(params, *inputs)
             expected.append(accuracy(logits.argmax(axis=-1), answers))
         accuracies = sorted(map(float, cell.names["accuracies"][size]))
-        assert accuracies == pytest.approx(sorted(expected), abs=NEARLY_NONE)
-        assert accuracies[0] >= ALL_RIGHT
+        assert accuracies == pytest.approx(sorted(expected), abs=ACCURACY_TOLERANCE)
+        assert accuracies[0] >= NEARLY_PERFECT
         assert_printed(row[1:], median_and_range(accuracies), 3)
 
 
@@ -605,8 +606,8 @@ def test_reversers_match_formula(adapter, cells):
         maps.append(softmax(scores))
         logits = maps[-1] @ values @ params["output"] + params["bias"]
         expected = accuracy(logits.argmax(axis=-1), digits[:, ::-1])
-        assert share == pytest.approx(expected, abs=NEARLY_NONE)
-        assert share >= ALL_RIGHT
+        assert share == pytest.approx(expected, abs=ACCURACY_TOLERANCE)
+        assert share >= NEARLY_PERFECT
     assert len(starts) == 5  # five seeds
     axes = "Digits read", "Digits written"
     (weights,) = assert_maps(cell, maps[0][:1], axes, atol=1e-3)

@@ -1,6 +1,6 @@
 // The lesson's code for the Deep Java Library, from Java 17 on. Each cell is woven into the text
-// where it is asked for by name; all imports stand in the first, since an import in a later one
-// can make the kernel forget variables.
+// by name. All imports are in the first cell, since an import in a later one can make the kernel
+// forget variables.
 
 // %% setup
 import ai.djl.Device;
@@ -47,7 +47,7 @@ NDArray evaluate(Block layer, NDArray... inputs) {
     return layer;
 }
 
-/** Return a number as an array: a plain one DJL frees before gradients are taken. */
+/** Return a number as an array; DJL would free that of a plain number before the backward pass. */
 NDArray number(NDManager manager, double number) {
     return manager.full(new Shape(1), (float) number);
 }

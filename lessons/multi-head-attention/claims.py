@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.lessons.cells import array, assert_printed, rows_of, softmax, table
+from tests.lessons.cells import array, assert_printed, parse_rows, softmax, table
 from tests.lessons.shared_claims import (
     accuracy,
     assert_maps,
@@ -19,7 +19,7 @@ from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import reference_multi_head
 
 # Cells without random numbers show the same in every framework, to the last digit.
-DETERMINED = [
+DETERMINISTIC = [
     "one-average",
     "two-averages",
     "shapes",
@@ -27,8 +27,8 @@ DETERMINED = [
     "costs",
     "solution-rank",
 ]
-# Letters are drawn at random.
-IN_ANOTHER_FORM = ["questions", "two-heads-map", "texts", "readers-maps"]
+# These cells print randomly drawn letters.
+VARYING_FORM = ["questions", "two-heads-map", "texts", "readers-maps"]
 # For training: the steps, the questions in each step, and the learning rate.
 BUDGETS = {
     "tensorflow": (100, 128, 0.015),
@@ -36,7 +36,7 @@ BUDGETS = {
     "mxnet": (100, 128, 0.015),
     "others": (250, 32, 0.01),
 }
-BUDGETS_OF_READERS = {
+READER_BUDGETS = {
     "pytorch": (200, 64),
     "tensorflow": (100, 128),
     "mxnet": (100, 128),
@@ -48,19 +48,19 @@ BUDGETS_OF_READERS = {
 
 PRICES = np.array([50, 40, 70], float)  # apple, lemon, pear
 
-# What the text says in words, with tolerance for the random numbers of other frameworks.
-# A difference of accuracies: some answers are nearly equally likely.
-NEARLY_NONE = 0.0011
+# Bounds for what the text says in words, with tolerance for the random numbers of other frameworks.
+# Accuracies may differ a little, since some answers are nearly equally likely.
+ACCURACY_TOLERANCE = 0.0011
 NEAR_ONE = pytest.approx(1, abs=0.2)
-GONE = 0.03
-NEEDED = 0.7
-NOT_MISSED = 0.1
-A_LOT = 0.3
-SOLVED = 0.95
-# Probability that a random one of four digits is right: another of the four may equal it.
-BLIND = 1 / 4 + 3 / 4 / 10
+MAX_SOLVED_ERROR = 0.03
+MIN_NEEDED_ERROR = 0.7
+MAX_UNNEEDED_ERROR = 0.1
+LARGE_ERROR = 0.3
+SOLVED_ACCURACY = 0.95
+# Probability that one of four digits, chosen at random, equals the right one.
+BLIND_ACCURACY = 1 / 4 + 3 / 4 / 10
 # Probability that the most frequent of four digits is right.
-MOST_FREQUENT = pytest.approx(0.383, abs=0.05)
+MOST_FREQUENT_ACCURACY = pytest.approx(0.383, abs=0.05)
 
 Arrays = dict[str, Any]
 
@@ -85,16 +85,16 @@ def test_head_errors_agree_with_text(rows):
     one, *more = rows["errors"]
     assert one[:2] == [1, NEAR_ONE]
     assert [row[0] for row in more] == [2, 4]
-    assert max(np.abs(row[1:]).max() for row in more) < GONE
+    assert max(np.abs(row[1:]).max() for row in more) < MAX_SOLVED_ERROR
     for heads, runs in parse_head_errors(rows["without-a-head-shown"]).items():
         assert len(runs) == 5
         for costs in runs:
             assert len(costs) == heads
             if heads == 2:
-                assert min(costs) > NEEDED
+                assert min(costs) > MIN_NEEDED_ERROR
             else:
-                assert min(costs) < NOT_MISSED
-                assert max(costs) > A_LOT
+                assert min(costs) < MAX_UNNEEDED_ERROR
+                assert max(costs) > LARGE_ERROR
     (sum_errors,) = rows["solution-sum-shown"]
     assert np.abs(sum_errors).max() < 0.4
 
@@ -112,10 +112,10 @@ def parse_head_errors(rows: list[list[float]]) -> dict[float, list[list[float]]]
 def test_reader_accuracies_agree_with_text(rows):
     one, two = rows["readers-shares"]
     assert (one[0], two[0]) == (1, 2)
-    assert one[1] == MOST_FREQUENT
-    assert np.abs(two[1:]).min() >= SOLVED
+    assert one[1] == MOST_FREQUENT_ACCURACY
+    assert np.abs(two[1:]).min() >= SOLVED_ACCURACY
     for row in rows["solution-without-a-layer-shown"]:
-        assert np.abs(row).max() < BLIND + 0.03
+        assert np.abs(row).max() < BLIND_ACCURACY + 0.03
 
 
 # One average is not enough
@@ -138,8 +138,9 @@ def test_two_heads_can_subtract(cells):
     heads, more, less = cells["two-averages"].rows
     assert_printed(heads, [pear, lemon], 1)
     assert_printed([more[0], less[0]], [pear - lemon, lemon - pear], 1)
-    louder = softmax(np.array([0, 0, 8.0])) - softmax(np.array([0, 8.0, 0]))
-    assert pear - lemon < louder @ PRICES < 30  # the louder, the nearer
+    sharper = softmax(np.array([0, 0, 8.0])) - softmax(np.array([0, 8.0, 0]))
+    # Larger scores bring the difference nearer to 30.
+    assert pear - lemon < sharper @ PRICES < 30
 
 
 # Split, attend, merge
@@ -186,7 +187,8 @@ def test_all_computations_agree_with_reference(cells):
 def test_multi_head_agrees_with_reference(adapter, cells):
     multi_head = cells["multi-head"].names["multi_head"]
     rng = np.random.default_rng(1)
-    X, *matrices = rng.normal(size=(1, 7, 12)), *rng.normal(size=(4, 12, 12)) / 3
+    X = rng.normal(size=(1, 7, 12))
+    matrices = rng.normal(size=(4, 12, 12)) / 3
     params = dict(zip(("W_q", "W_k", "W_v", "W_o"), matrices, strict=True))
     for heads in (1, 2, 3, 6):
         tensors = [adapter.tensor(A.astype("float32")) for A in (X, *matrices)]
@@ -238,7 +240,7 @@ def test_wrong_root_flattens_weights(cells):
 
 def test_costs_do_not_depend_on_number_of_heads(cells):
     n, d = 10, 64
-    assert rows_of(cells["costs"].printed.replace(",", "")) == [
+    assert parse_rows(cells["costs"].printed.replace(",", "")) == [
         [heads, d / heads, 4 * d**2, 4 * n * d**2 + 2 * n**2 * d, heads * n**2]
         for heads in (1, 2, 4, 8, 16)
     ]
@@ -303,7 +305,7 @@ def compute_comparer(
 
 
 def compute_error(params: Arrays, examples: list[np.ndarray], heads: int) -> float:
-    """Compute a comparer's mean squared error on these examples."""
+    """Compute a comparer's mean squared error on examples."""
     *inputs, answers = examples
     predictions, _ = compute_comparer(params, *inputs, heads)
     return float(((predictions - answers) ** 2).mean())
@@ -316,8 +318,8 @@ def read_comparer(adapter: Adapter, model: Any) -> Arrays:
     return adapter.lesson_weights(model, ("letter", "first", "second"), matrices)
 
 
-def approximately(error: float) -> Any:
-    """Return this error with a tolerance for single precision."""
+def approx_error(error: float) -> Any:
+    """Return a value equal to this error within single precision."""
     return pytest.approx(error, rel=0.005, abs=1e-5)
 
 
@@ -325,12 +327,12 @@ def approximately(error: float) -> Any:
     ("cell", "test", "sign"),
     [("errors", "differences", -1), ("solution-sum", "sums", 1)],
 )
-def test_tests_have_many_dictionaries(adapter, cells, cell, test, sign):
+def test_test_sets_have_many_dictionaries(adapter, cells, cell, test, sign):
     letters, values, asked, answers = adapter.lesson_arrays(cells[cell].names[test])
     assert letters.shape == values.shape == answers.shape == (len(letters), 6)
     assert len(letters) in (500, 1000)
-    at = (letters[:, None, None] == asked[..., None]).argmax(axis=-1)
-    numbers = np.take_along_axis(values[:, None], at, axis=-1)
+    indices = (letters[:, None, None] == asked[..., None]).argmax(axis=-1)
+    numbers = np.take_along_axis(values[:, None], indices, axis=-1)
     expected = numbers[..., 0] + sign * numbers[..., 1]
     np.testing.assert_allclose(answers, expected, atol=1e-5)
     assert len({*map(tuple, letters)}) > len(letters) - 10
@@ -346,7 +348,7 @@ def test_errors_are_those_of_models_of_equal_size(adapter, cells):
             params = read_comparer(adapter, model)
             sizes.add(sum(matrix.size for matrix in params.values()))
             expected.append(compute_error(params, examples, heads))
-            assert float(error) == approximately(expected[-1])
+            assert float(error) == approx_error(expected[-1])
         assert len({*np.round(expected, 6)}) == 5
     assert len(sizes) == 1
     for row, (heads, errors) in zip(
@@ -357,12 +359,12 @@ def test_errors_are_those_of_models_of_equal_size(adapter, cells):
 
 
 def test_training_budget(cells, framework, assert_trained_on):
-    assert {*BUDGETS_OF_READERS[framework]} <= cells["train-readers"].numbers
+    assert {*READER_BUDGETS[framework]} <= cells["train-readers"].numbers
     assert_trained_on("solution-sum", "draw_questions", 6)
 
 
 def test_best_error_of_one_head_is_one():
-    """Test the text's formula, for weights w and w' of the two letters and a factor c."""
+    """Test the text's formula, with weights w and w' for the two letters and a factor c."""
     w, other, c = np.meshgrid(
         np.linspace(0, 1, 51), np.linspace(0, 1, 51), np.linspace(-5, 5, 201)
     )
@@ -400,7 +402,7 @@ def test_errors_without_a_head_match_formula(adapter, cells):
                 W_o = params["W_o"].copy()
                 W_o[head * width : (head + 1) * width] = 0
                 expected = compute_error(params | {"W_o": W_o}, examples, heads)
-                assert float(cost) == approximately(expected)
+                assert float(cost) == approx_error(expected)
                 assert_printed(printed[heads][seed][head], float(cost), 3)
 
 
@@ -410,7 +412,7 @@ def test_removed_heads_are_restored(adapter, cells):
     for heads in (2, 4):
         for model in names["models"][heads]:
             params = read_comparer(adapter, model)
-            assert compute_error(params, examples, heads) < GONE
+            assert compute_error(params, examples, heads) < MAX_SOLVED_ERROR
 
 
 # Two layers
@@ -439,7 +441,7 @@ def compute_reader(
     """Compute logits at the letters of the second half, and the map of each layer."""
     X = params["token"][tokens] + params["place"][: tokens.shape[1]]
     maps = []
-    for layer in layers:  # two heads in all
+    for layer in layers:  # two heads in total
         Y, weights = compute_attention(layer, X, X, 2 // len(layers), causal=True)
         X = X + Y
         maps.append(weights[:, 0])
@@ -455,13 +457,13 @@ def compute_accuracy(
 
 
 def draw_texts(adapter: Adapter, cells: Any, count: int = 400) -> list[np.ndarray]:
-    """Draw the tokens of texts, and the digits to say in their second halves."""
+    """Draw the tokens of texts, and the digits to predict in their second halves."""
     samples = adapter.lesson_draw(cells["texts"].names, "draw_texts", count)
     return [array(sample).astype(int) for sample in samples]
 
 
 def get_reader_test(adapter: Adapter, cells: Any) -> list[np.ndarray]:
-    """Return the tokens and digits on which the readers are tested."""
+    """Return the tokens and digits of the readers' test set."""
     test = adapter.lesson_arrays(cells["readers-shares"].names["test"])
     tokens, digits = (array.astype(int) for array in test)
     assert (tokens.shape, digits.shape) == ((500, 16), (500, 4))
@@ -481,7 +483,7 @@ def test_accuracies_are_those_of_readers(adapter, cells):
             params, layers = adapter.lesson_layers(reader, count)
             table_sums.add(float(params["token"].sum()))
             expected = compute_accuracy(params, layers, tokens, digits)
-            assert share == pytest.approx(expected, abs=NEARLY_NONE)
+            assert share == pytest.approx(expected, abs=ACCURACY_TOLERANCE)
         assert len(table_sums) == 5  # five seeds
         assert_printed(np.abs(row), [count, *median_and_range(accuracies)], 3)
 
@@ -500,8 +502,8 @@ def test_blind_choice_is_right_one_time_in_three(adapter, cells):
     tokens, digits = draw_texts(adapter, cells)
     choices = tokens[:, 1:8:2] - 26
     share = (choices[:, :, None] == digits[:, None]).mean()
-    assert share == pytest.approx(BLIND, abs=0.03)
-    assert 0.3 < BLIND < 0.35
+    assert share == pytest.approx(BLIND_ACCURACY, abs=0.03)
+    assert 0.3 < BLIND_ACCURACY < 0.35
 
 
 def test_one_layer_is_as_good_as_most_frequent_digit(adapter, cells):
@@ -509,9 +511,9 @@ def test_one_layer_is_as_good_as_most_frequent_digit(adapter, cells):
     choices = tokens[:, 1:8:2] - 26
     counts = (choices[:, :, None] == choices[:, None]).sum(axis=-1)
     guesses = np.take_along_axis(choices, counts.argmax(axis=1)[:, None], axis=1)
-    assert (guesses == digits).mean() == MOST_FREQUENT
+    assert (guesses == digits).mean() == MOST_FREQUENT_ACCURACY
     for share in cells["readers-shares"].names["accuracies"][1]:
-        assert float(share) == MOST_FREQUENT
+        assert float(share) == MOST_FREQUENT_ACCURACY
 
 
 def test_layers_look_where_text_says(adapter, cells):
@@ -541,7 +543,7 @@ def test_accuracies_without_a_layer_match_formula(adapter, cells):
             params, layers = adapter.lesson_layers(reader, 2)
             layers[removed] = {W: 0 * matrix for W, matrix in layers[removed].items()}
             expected = compute_accuracy(params, layers, tokens, digits)
-            assert share == pytest.approx(expected, abs=NEARLY_NONE)
+            assert share == pytest.approx(expected, abs=ACCURACY_TOLERANCE)
         assert_printed(np.abs(row), median_and_range(accuracies), 3)
     lines = cells["solution-without-a-layer-shown"].printed.splitlines()
     assert "first" in lines[0]
@@ -566,7 +568,8 @@ def test_rank_of_scores_is_head_width(cells):
 def test_heads_have_no_order(cells):
     names = cells["solution-order"].names
     params = {W: array(names[W]) for W in ("W_q", "W_k", "W_v", "W_o")}
-    X, order = array(names["X"]), array(names["order"]).astype(int)
+    X = array(names["X"])
+    order = array(names["order"]).astype(int)
     assert order.tolist() == [4, 5, 6, 7, 0, 1, 2, 3]
     expected, _ = compute_attention(params, X, X, 2)
     assert_variables(names, original_output=expected, reordered_output=expected)
@@ -587,7 +590,7 @@ def test_one_head_can_add(adapter, cells):
     for model, error in zip(names["adders"], errors, strict=True):
         params = read_comparer(adapter, model)
         starts.add(params["letter"][0, 0])
-        assert error == approximately(compute_error(params, examples, 1))
+        assert error == approx_error(compute_error(params, examples, 1))
     assert len(starts) == 5  # five seeds
     (row,) = cells["solution-sum-shown"].rows
     assert_printed(np.abs(row), median_and_range(errors), 3)

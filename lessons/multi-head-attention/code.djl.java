@@ -1,6 +1,6 @@
 // The lesson's code for the Deep Java Library, from Java 17 on. Each cell is woven into the text
-// where it is asked for by name; all imports stand in the first, since an import in a later one
-// can make the kernel forget variables.
+// by name. All imports are in the first cell, since an import in a later one can make the kernel
+// forget variables.
 
 // %% setup
 import ai.djl.Device;

@@ -1,5 +1,5 @@
-# The lesson's MLX code. Each cell is woven into the text where it is asked for
-# by name; the file also runs on its own, from top to bottom.
+# The lesson's MLX code. Each cell is woven into the text by
+# name; the file also runs on its own, from top to bottom.
 
 # %% setup
 import math

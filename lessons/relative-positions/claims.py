@@ -25,8 +25,8 @@ from tests.lessons.shared_claims import (
 )
 from tests.shim.reference import positional_encoding
 
-# What does not depend on random numbers is the same in every framework, to the last digit.
-DETERMINED = [
+# Cells without random numbers show the same in every framework, to the last digit.
+DETERMINISTIC = [
     "turned-by-hand",
     "four-terms",
     "slopes",
@@ -36,9 +36,9 @@ DETERMINED = [
     "wavelengths",
     "solution-untouched",
 ]
-# Each framework draws letters and digits of its own.
+# Each framework draws its own letters and digits.
 PAST_THE_END = ["maps-past-the-end", "rotary-past-the-end", "alibi-past-the-end"]
-IN_ANOTHER_FORM = ["entries", "maps", *PAST_THE_END]
+VARYING_FORM = ["entries", "maps", *PAST_THE_END]
 # The training steps, the texts in each, and the learning rate.
 BUDGETS = {"mlx": (150, 64, 0.015), "others": (100, 256, 0.02)}
 
@@ -46,8 +46,9 @@ PAIRS = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)
 SCHEMES = "NoPositions", "Sinusoids", "Rotary", "ALiBi", "Table", "Buckets"
 NAMES = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 LENGTHS = 16, 32, 64, 128
-CHANCE = 0.1  # one of ten digits
-TIES = 0.0041  # two of 500 answers, which may be equally likely but for rounding
+CHANCE_ACCURACY = 0.1  # one of ten digits
+# Two of 500 answers, which may be equally likely except for rounding.
+TIE_TOLERANCE = 0.0041
 
 Arrays = dict[str, Any]
 
@@ -153,7 +154,8 @@ def test_rotated_scores_depend_on_distance_alone(cells):
 
 def test_layouts_differ_in_the_order_of_numbers(cells):
     names = cells["layouts"].names
-    X, order = array(names["X"]), array(names["order"]).astype(int)
+    X = array(names["X"])
+    order = array(names["order"]).astype(int)
     n, d = X.shape
     assert order.tolist() == [*range(0, d, 2), *range(1, d, 2)]
     angles = np.arange(n)[:, None] * rope_frequencies(d)
@@ -339,7 +341,7 @@ def assert_accuracies(
     run: Callable[..., tuple[np.ndarray, np.ndarray]],
     lengths: Sequence[int] = LENGTHS,
 ) -> None:
-    """Check each model's accuracy at each length, and that each has a seed of its own.
+    """Check each model's accuracy at each length, and that each has its own seed.
 
     ``run`` computes scores from a model's parameters and a text.
     """
@@ -349,7 +351,7 @@ def assert_accuracies(
             *inputs, answers = tests[n]
             scores = run_in_batches(partial(run, parameters), *inputs)
             expected = accuracy(scores.argmax(axis=-1), answers)
-            assert float(actual) == pytest.approx(expected, abs=TIES)
+            assert float(actual) == pytest.approx(expected, abs=TIE_TOLERANCE)
 
 
 def assert_table(cell: Any, results: Any, names: list[str]) -> np.ndarray:
@@ -399,7 +401,7 @@ def test_table_and_figure_show_medians_and_ranges(cells):
     assert none[0] == pytest.approx(0.47, abs=0.08)  # about half
     assert rows[1:, 0, 0].min() >= 0.9  # well
     _, lowest, highest = rows[0, 0]
-    assert lowest > CHANCE
+    assert lowest > CHANCE_ACCURACY
     assert rows[1:, 0, 1].min() > highest + 0.2
     assert (sinusoids[1:] < 0.5).all()
     assert sinusoids[3] < none[3] + 0.05
@@ -450,7 +452,7 @@ def test_weights_on_the_letter_and_its_last_entry(cells, finders, tests):
                 inputs = letters, digits, asked
                 _, weights = run_finder(parameters, *inputs, scheme=scheme)
                 expected = [(weights[:, 0] * mask).sum(axis=1).mean() for mask in masks]
-                np.testing.assert_allclose(floats(actual), expected, atol=TIES)
+                np.testing.assert_allclose(floats(actual), expected, atol=TIE_TOLERANCE)
     assert (cell.rows[0][0], cell.rows[7][0]) == (16, 32)
     rows = assert_table(cell, [*letter_weights[16], *letter_weights[32]], 2 * NAMES)
     (_, short, *_), (_, sinusoids, _, alibi, *_) = np.split(rows[..., 0], 2)

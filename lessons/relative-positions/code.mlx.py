@@ -1,5 +1,5 @@
-# The lesson's MLX code. Each cell is woven into the text where it is asked for
-# by name; the file also runs on its own, from top to bottom.
+# The lesson's MLX code. Each cell is woven into the text by
+# name; the file also runs on its own, from top to bottom.
 
 # %% setup
 import math
@@ -28,7 +28,7 @@ def format_vector(vector):
 
 # %% turned-by-hand
 query, key = mx.array([1.0, 2]), mx.array([2.0, 2])
-pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # where the two stand
+pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # the positions of the two
 
 print("positions  turned query     turned key      score")
 for i, j in pairs:

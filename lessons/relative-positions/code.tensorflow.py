@@ -1,5 +1,5 @@
-# The lesson's TensorFlow code, with Keras' layers. Each cell is woven into the text where it
-# is asked for by name; the file also runs on its own, from top to bottom.
+# The lesson's TensorFlow code, with Keras' layers. Each cell is woven into the text by
+# name; the file also runs on its own, from top to bottom.
 
 # %% setup
 import math
@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 keras.utils.set_random_seed(0)
-# All is small here; without this line TensorFlow takes a GPU where there is one.
+# Everything here is small; without this line TensorFlow would use any GPU.
 tf.config.set_visible_devices([], "GPU")
 
 
@@ -30,7 +30,7 @@ def format_vector(vector):
 
 # %% turned-by-hand
 query, key = d2l.tensor([1.0, 2]), d2l.tensor([2.0, 2])
-pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # where the two stand
+pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # the positions of the two
 
 print("positions  turned query     turned key      score")
 for i, j in pairs:

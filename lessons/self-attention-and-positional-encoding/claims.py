@@ -31,7 +31,7 @@ from tests.shim.each.cases import reference_multi_head
 
 # Java shows a map in its own way; PyTorch's attention is fused, and takes a step less;
 # each framework names itself, and draws embeddings of its own length.
-IN_ANOTHER_FORM = ["three-layers", "sequential-operations", "lengths"]
+VARYING_FORM = ["three-layers", "sequential-operations", "lengths"]
 # The training steps, the sequences in each, and the learning rate.
 BUDGETS = {
     "mxnet": (100, 128, 0.012),
@@ -39,19 +39,19 @@ BUDGETS = {
     "others": (120, 128, 0.008),
 }
 
-# The readers trained past the end, in the order of their table, and the lengths tested.
+# The readers that are tested on longer sequences, in the order of their table, and the test lengths.
 KINDS = ["fixed", "learned", "rotary", "mask", "fixed_mask"]
 NAMES = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-TESTED = (8, 16, 32, 64)
+TEST_LENGTHS = (8, 16, 32, 64)
 
-# What the text says of shares in words, with a margin for other frameworks' random numbers.
-ALL_RIGHT = 0.98
-ALMOST_ALWAYS = 0.95
-MISLED = 0.455  # two standard deviations below one half, for five hundred guesses
+# Bounds for what the text says in words about shares, with a margin for other frameworks' random numbers.
+NEARLY_PERFECT = 0.98
+HIGH_ACCURACY = 0.95
+BELOW_CHANCE = 0.455  # two standard deviations below one half, for five hundred guesses
 
 # The cat sat because it purred.
 WORDS = np.array([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]], float)
-# Each word's weights for all six, with itself as its query, and with a query of its own.
+# Each word's weights for all six, with itself as its query, and with its own query.
 WEIGHTS = softmax(WORDS @ WORDS.T)
 ROLE_WEIGHTS = softmax(WORDS @ [[1, 0], [1, 0]] @ WORDS.T)
 OMEGA = rope_frequencies(32)
@@ -67,8 +67,8 @@ PRINTED = {
     "solution-mirrored": [[0]],
     "solution-dilated": [[5, 4, 2], [14, 13, 3], [41, 40, 4], [122, 121, 5]],
 }
-# What does not depend on random numbers is the same in every framework, to the last digit.
-DETERMINED = [
+# Cells without random numbers show the same in every framework, to the last digit.
+DETERMINISTIC = [
     *PRINTED,
     "shape-check",
     "reach",
@@ -122,7 +122,8 @@ def test_root_keeps_softmax_from_saturating(cells):
 def test_layer_computes_formula_and_masks_keys(adapter, cells):
     assert str(cells["shape-check"].value) == "(2, 4, 100)"
     names = cells["by-hand"].names
-    X, lens = array(names["X"]), np.array([3, 2])
+    X = array(names["X"])
+    lens = np.array([3, 2])
     projections = adapter.lesson_projections(names)
     expected, weights = reference_multi_head(projections, 5, X, X, X, lens)
     assert_variables(names, Y=expected, manual_output=expected)
@@ -131,7 +132,8 @@ def test_layer_computes_formula_and_masks_keys(adapter, cells):
     assert largest > 0.1
     assert difference == 0
     titles = [f"Head {h}" for h in range(1, 6)]
-    cell, expected = cells["weights-heatmaps"], weights.reshape(10, 4, 4)
+    cell = cells["weights-heatmaps"]
+    expected = weights.reshape(10, 4, 4)
     maps = assert_maps(cell, expected, ("Keys", "Queries"), titles)
     for sequence_maps, length in zip(np.split(maps, 2), lens, strict=True):
         assert not sequence_maps[..., length:].any()
@@ -139,7 +141,8 @@ def test_layer_computes_formula_and_masks_keys(adapter, cells):
 
 def test_order_matters_with_a_mask_or_positions_alone(adapter, cells):
     names = cells["order-seen"].names
-    weights, order = adapter.lesson_projections(names), [3, 0, 5, 1, 4, 2]
+    weights = adapter.lesson_projections(names)
+    order = [3, 0, 5, 1, 4, 2]
     tokens = array(names["tokens"])
     assert tokens.shape == (1, 6, 100)
 
@@ -181,7 +184,8 @@ def reference_layers(adapter: Adapter, names: Any) -> dict[str, Callable[..., An
         return sum(padded[:, i : i + X.shape[1]] @ kernel[:, i] for i in range(3))
 
     def rnn(X, factor=1):
-        H, outputs = np.zeros((len(X), 16)), []
+        H = np.zeros((len(X), 16))
+        outputs = []
         for x in X.swapaxes(0, 1):
             H = np.tanh(x @ W_xh + H @ (factor * W_hh))
             outputs.append(H)
@@ -217,7 +221,8 @@ def test_three_layers_compute_their_formulas(adapter, cells):
 
 def test_influence_is_a_band_a_triangle_and_everything(adapter, cells):
     names, cell = cells["influence"].names, cells["influence-heatmaps"]
-    layers, X = reference_layers(adapter, names), array(names["X"])
+    layers = reference_layers(adapter, names)
+    X = array(names["X"])
     expected = [relative_influence(layer, X) for layer in layers.values()]
     axes, titles = ("Input j", "Output i"), [*layers]
     maps = assert_maps(cell, expected, axes, titles, atol=1e-3)
@@ -274,7 +279,8 @@ def test_encoding_adds_positions_singly_or_at_once(adapter, encoding, width, off
 
 
 def test_dropout_is_for_training_and_p_is_not_saved(adapter, encoding):
-    layer, ones = encoding(8, 0.5), np.ones((1, 20, 8), "float32")
+    layer = encoding(8, 0.5)
+    ones = np.ones((1, 20, 8), "float32")
     whole = 1 + reference.positional_encoding(20, 8)[None]
     np.testing.assert_allclose(adapter.lesson_encode(layer, ones), whole, atol=1e-6)
     dropped = adapter.lesson_encode(layer, ones, training=True)
@@ -322,7 +328,8 @@ def encoding_products(distances: np.ndarray) -> np.ndarray:
 
 
 def test_dot_products_depend_on_the_distance_alone(cells):
-    cell, distances = cells["dot-products"], np.arange(-20, 21)
+    cell = cells["dot-products"]
+    distances = np.arange(-20, 21)
     names, axes = ["i = 20", "i = 28", "i = 36"], ("Distance i - j", "Dot product")
     expected = [encoding_products(distances)] * 3
     assert_curves(cell, distances, expected, names, axes, atol=1e-4)
@@ -432,7 +439,7 @@ def rotate_heads(projection: reference.Linear, X: np.ndarray) -> np.ndarray:
     return np.concatenate([reference.rotary(x, positions) for x in heads], axis=-1)
 
 
-@pytest.mark.parametrize("length", TESTED)
+@pytest.mark.parametrize("length", TEST_LENGTHS)
 def test_labels_tell_whether_the_zero_comes_first(adapter, cells, length):
     names = cells["task"].names
     tokens, labels = adapter.lesson_draw(names, "draw_sequences", 100, length)
@@ -505,16 +512,16 @@ def test_reader_needs_no_positions_in_its_values(cells, weights):
         answers, _ = read(weights, tokens, **positions)
         return accuracy(answers > 0, zero_is_first(tokens))
 
-    assert measure_accuracy(draw_sequences(1000)) >= ALL_RIGHT
-    assert measure_accuracy(draw_sequences(1000), to_values=False) > ALMOST_ALWAYS
+    assert measure_accuracy(draw_sequences(1000)) >= NEARLY_PERFECT
+    assert measure_accuracy(draw_sequences(1000), to_values=False) > HIGH_ACCURACY
     tokens = array(cells["found"].names["tokens"]).astype(int)
     options = {}, {"to_values": False}, {"to_scores": False}
     printed = np.ravel(cells["without-positions-shown"].rows)
     expected = [measure_accuracy(tokens, **positions) for positions in options]
     np.testing.assert_allclose(printed, expected, atol=0.002)
     full, scores, values = printed
-    assert full >= ALL_RIGHT
-    assert scores > max(ALMOST_ALWAYS, values + 0.2)
+    assert full >= NEARLY_PERFECT
+    assert scores > max(HIGH_ACCURACY, values + 0.2)
 
 
 def test_positions_are_left_out_where_the_text_says(cells, python_alone):
@@ -570,13 +577,12 @@ def results(cells) -> np.ndarray:
 def test_readers_past_the_end_are_as_accurate_as_the_text_says(results):
     fixed, learned, rotary, mask, fixed_mask = range(5)
     median, lowest, highest = np.moveaxis(median_and_range(results, axis=1), -1, 0)
-    assert lowest[:, 0].min() >= ALL_RIGHT  # on 8 tokens
+    assert lowest[:, 0].min() >= NEARLY_PERFECT  # on 8 tokens
     for absolute in (fixed, learned):
-        assert median[absolute, 1] == pytest.approx(
-            0.7, abs=0.15
-        )  # six to eight in ten
+        # Six to eight in ten.
+        assert median[absolute, 1] == pytest.approx(0.7, abs=0.15)
         assert (median[rotary, 1:3] > median[absolute, 1:3] + 0.15).all()
-    assert lowest[fixed, 3] < MISLED
+    assert lowest[fixed, 3] < BELOW_CHANCE
     assert median[rotary, 3] == pytest.approx(1 / 2, abs=0.1)  # a guess
     assert median[mask, 3] > 0.8
     assert median[fixed_mask, 3] == pytest.approx(9 / 10, abs=0.07)
@@ -590,7 +596,7 @@ def test_accuracies_are_those_of_sequences_of_each_length(
     """The first of the fixed readers is the one trained before."""
     tests = cells["five-readers"].names["tests"]
     tests = tests.values() if isinstance(tests, dict) else tests
-    for length, test, actual in zip(TESTED, tests, results[0, 0], strict=True):
+    for length, test, actual in zip(TEST_LENGTHS, tests, results[0, 0], strict=True):
         tokens, labels = adapter.lesson_arrays(test)
         assert tokens.shape == (500, length)
         answers = run_in_batches(partial(read, weights), tokens.astype(int))
@@ -606,7 +612,7 @@ def test_table_and_figure_show_medians_and_ranges(cells, results):
     lines = cell.printed.splitlines()[1::2]
     assert [re.sub(r"^[\d. ]+", "", line) for line in lines] == NAMES
     xlabel = "Tokens (trained on 8)"
-    assert_medians_with_bars(cell, results, TESTED, 1 / 2, NAMES, xlabel)
+    assert_medians_with_bars(cell, results, TEST_LENGTHS, 1 / 2, NAMES, xlabel)
 
 
 # Solutions
@@ -614,7 +620,8 @@ def test_table_and_figure_show_medians_and_ranges(cells, results):
 
 def test_bias_of_the_keys_changes_scores_and_no_weights(cells):
     names = cells["solution-bias"].names
-    X, b = array(names["X"]).reshape(4, 8), array(names["b_k"])
+    X = array(names["X"]).reshape(4, 8)
+    b = array(names["b_k"])
     before, after = X @ X.T, X @ (X + b).T
     np.testing.assert_allclose(softmax(before), softmax(after))
     (scores,), (weights,) = cells["solution-bias-shown"].rows
@@ -626,7 +633,7 @@ def test_bias_of_the_keys_changes_scores_and_no_weights(cells):
 
 
 def diversity(X: np.ndarray) -> float:
-    """Return the norm of what sets the tokens apart, over the norm of all."""
+    """Return the norm of the deviations from the mean token, over the norm of all."""
     return np.linalg.norm(X - X.mean(axis=1, keepdims=True)) / np.linalg.norm(X)
 
 

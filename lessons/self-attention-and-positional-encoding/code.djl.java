@@ -1,6 +1,6 @@
 // The lesson's code for the Deep Java Library, from Java 17 on. Each cell is woven into the text
-// where it is asked for by name; all imports stand in the first, since an import in a later one
-// can make the kernel forget variables.
+// by name. All imports are in the first cell, since an import in a later one can make the kernel
+// forget variables.
 
 // %% setup
 import ai.djl.Device;
@@ -228,7 +228,7 @@ for (var name : List.of("without a mask", "with a causal mask")) {
 // %% cnn-and-rnn
 int n = 10, d = 16, k = 3;
 
-/** Draw an orthogonal matrix by Gram and Schmidt: rows of length 1 at right angles. */
+/** Draw an orthogonal matrix (Gram-Schmidt): rows of length 1 at right angles. */
 NDArray orthogonal(int size) {
     var rows = new NDList();
     for (int i = 0; i < size; i++) {
@@ -284,7 +284,7 @@ NDArray influence(UnaryOperator<NDArray> layer, NDArray X) {
     try (var scratch = manager.newSubManager();
             var gradients = Engine.getInstance().newGradientCollector()) {
         // A copy of X for each number of the output, to hold the derivatives of that number:
-        // a batch of copies needs only one way back.
+        // for a batch of copies, one backward pass is enough.
         var copies = scratch.create(X.toFloatArray(), new Shape(1, n, d)).repeat(0, numbers);
         copies.setRequiresGradient(true);
         var oneOfEach = scratch.eye((int) numbers).reshape(numbers, n, d);
@@ -403,7 +403,7 @@ class PositionalEncoding extends AbstractBlock {
         this.maxLen = maxLen;
     }
 
-    /** Take X and, where it does not start at position 0, its offset. */
+    /** Take X and, if it does not start at position 0, its offset. */
     @Override
     protected NDList forwardInternal(
             ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
@@ -882,7 +882,7 @@ System.out.println("scores differ by up to %.2f".formatted(largest(scores.sub(sh
 System.out.println("weights differ by up to %.5f".formatted(difference));
 
 // %% solution-stacking
-/** Return the norm of what sets the tokens apart, over the norm of all. */
+/** Return the norm of the deviations from the mean token, over the norm of all. */
 double diversity(NDArray X) {
     var differences = X.sub(X.mean(new int[] {1}, true));
     return differences.norm().getFloat() / X.norm().getFloat();

@@ -1,5 +1,5 @@
-# The lesson's MLX code. Each cell is woven into the text where it is asked for
-# by name; the file also runs on its own, from top to bottom.
+# The lesson's MLX code. Each cell is woven into the text by
+# name; the file also runs on its own, from top to bottom.
 
 # %% setup
 import math
@@ -634,7 +634,7 @@ norm = mx.linalg.norm
 
 
 def diversity(X):
-    """Return the norm of what sets the tokens apart, over the norm of all."""
+    """Return the norm of the deviations from the mean token, over the norm of all."""
     return (norm(X - X.mean(axis=1, keepdims=True)) / norm(X)).item()
 
 

@@ -1,5 +1,5 @@
-# The lesson's MXNet code. Each cell is woven into the text where it is asked for
-# by name; the file also runs on its own, from top to bottom.
+# The lesson's MXNet code. Each cell is woven into the text by
+# name; the file also runs on its own, from top to bottom.
 
 # %% setup
 import gc
@@ -635,7 +635,7 @@ print(f"weights differ by up to {np.abs(difference).max():.5f}")
 
 # %% solution-stacking
 def diversity(X):
-    """Return the norm of what sets the tokens apart, over the norm of all."""
+    """Return the norm of the deviations from the mean token, over the norm of all."""
     differences = X - X.mean(axis=1, keepdims=True)
     return (np.linalg.norm(differences) / np.linalg.norm(X)).item()
 

@@ -1,5 +1,5 @@
-# The lesson's PyTorch code. Each cell is woven into the text where it is asked for
-# by name; the file also runs on its own, from top to bottom.
+# The lesson's PyTorch code. Each cell is woven into the text by
+# name; the file also runs on its own, from top to bottom.
 
 # %% setup
 import math
@@ -612,7 +612,7 @@ print(f"weights differ by up to {difference:.5f}")
 
 # %% solution-stacking
 def diversity(X):
-    """Return the norm of what sets the tokens apart, over the norm of all."""
+    """Return the norm of the deviations from the mean token, over the norm of all."""
     return ((X - X.mean(dim=1, keepdim=True)).norm() / X.norm()).item()
 
 

@@ -1,5 +1,5 @@
-# The lesson's TensorFlow code, with Keras' layers. Each cell is woven into the text where it
-# is asked for by name; the file also runs on its own, from top to bottom.
+# The lesson's TensorFlow code, with Keras' layers. Each cell is woven into the text by
+# name; the file also runs on its own, from top to bottom.
 
 # %% setup
 import math
@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 keras.utils.set_random_seed(0)
-# All is small here; without this line TensorFlow takes a GPU where there is one.
+# Everything here is small; without this line TensorFlow would use any GPU.
 tf.config.set_visible_devices([], "GPU")
 
 # %% six-words
@@ -662,7 +662,7 @@ print(f"weights differ by up to {difference:.5f}")
 
 # %% solution-stacking
 def diversity(X):
-    """Return the norm of what sets the tokens apart, over the norm of all."""
+    """Return the norm of the deviations from the mean token, over the norm of all."""
     return tf.norm(X - d2l.reduce_mean(X, axis=1, keepdims=True)) / tf.norm(X)
 
 

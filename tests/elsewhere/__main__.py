@@ -93,7 +93,7 @@ def download_wheels() -> None:
 
 
 def run(*command: str | Path) -> str:
-    """Return a command's standard output; its error messages are not captured. Raise CalledProcessError."""
+    """Return a command's standard output; its error messages are not captured. Raise CalledProcessError if it fails."""
     # The project's folder has settings for uv that are only for its own environment: run elsewhere.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return subprocess.run(

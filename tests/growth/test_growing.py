@@ -164,6 +164,6 @@ def test_the_site_has_the_pages_and_the_slides_of_the_toys(
             links = re.findall(r'<a class="(?:prev|next)" rel="\w+" href="([-\w]+)\.html"', page)
             assert links == [name for name in (before, after) if name]
     live_claims = [f"lessons/{toy.name}/live" for toy in chapter]
-    # Lessons have no colours of their own, so axe-core need not test them.
+    # Lessons do not set colours, so axe-core need not test them.
     expression = f"({join_names(chapter)}) and not axe_accepts"
     project.test("tests/site", *live_claims, "-k", expression)

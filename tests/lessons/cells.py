@@ -1,13 +1,13 @@
 """Execute a lesson's cells for its claims (LESSON/claims.py): a pytest plugin (conftest.py).
 
 ``.venv/bin/python -m pytest lessons/LESSON/claims.py --framework jax`` runs the code file from top to bottom, cell by
-cell, and the tests check its variables, output and figures. Besides tests a file of claims has constants for
+cell, and the tests check its variables, output and figures. Besides tests, a claims file defines constants for
 tests/lessons/test_notebooks.py:
 
-``DETERMINED``
+``DETERMINISTIC``
     the cells whose output is the same in every framework, to the last digit
-``IN_ANOTHER_FORM``
-    the cells whose output has another form in some frameworks
+``VARYING_FORM``
+    the cells whose output has a different form in some frameworks
 
 A lesson that trains models also has ``BUDGETS``: each framework's steps, examples per step, and learning rate.
 """
@@ -42,15 +42,14 @@ if TYPE_CHECKING:
 pytest.register_assert_rewrite("tests.lessons.shared_claims")
 
 # The executed cells of a notebook, if claims are tested in its kernel.
-EXECUTED = pytest.StashKey[Mapping[str, "ExecutedCell"]]()
+EXECUTED_CELLS = pytest.StashKey[Mapping[str, "ExecutedCell"]]()
 
 
-WRITTEN = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?=f?\b)")
+NUMBER_LITERAL = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?=f?\b)")
 
 
-def claims_of(lesson: Path) -> ModuleType:
-    name = f"lessons.{lesson.name}.claims"
-    return import_module(name)
+def import_claims(lesson: Path) -> ModuleType:
+    return import_module(f"lessons.{lesson.name}.claims")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -113,12 +112,12 @@ class ExecutedCell:
     @property
     def rows(self) -> list[list[float]]:
         """The numbers in each printed line that has any."""
-        return rows_of(self.printed)
+        return parse_rows(self.printed)
 
     @property
     def numbers(self) -> set[float]:
         """The numbers in its code, in Python or Java."""
-        return {float(number) for number in WRITTEN.findall(self.source)}
+        return {float(number) for number in NUMBER_LITERAL.findall(self.source)}
 
     @property
     def panels(self) -> list[Any]:
@@ -183,7 +182,7 @@ class Cells(Mapping[str, ExecutedCell]):
 @pytest.fixture(scope="module")
 def cells(request: pytest.FixtureRequest) -> Mapping[str, ExecutedCell]:
     """Return the lesson's executed cells in the framework."""
-    if executed := request.config.stash.get(EXECUTED, None):
+    if executed := request.config.stash.get(EXECUTED_CELLS, None):
         return executed
     from tools.weave.programs import read_code
     from tools.weave.prose import ORIGINAL
@@ -257,10 +256,11 @@ def assert_trained_on(
         assert {*budget} <= cells["train"].numbers
         if not FRAMEWORKS[framework].is_python:
             return
-        watch, names = request.getfixturevalue("watch"), cells[cell].names
+        watch = request.getfixturevalue("watch")
+        names = cells[cell].names
 
-        def run(watched: Callable[..., Any]) -> None:
-            watch(names["train"], **{draws: watched})
+        def run(record_result: Callable[..., Any]) -> None:
+            watch(names["train"], **{draws: record_result})
             cells[cell].again()
 
         sequences = [first for first, *_ in first_calls(run, names[draws])]
@@ -271,7 +271,7 @@ def assert_trained_on(
 
 
 class EnoughError(Exception):
-    """Ends the run of a watched function after enough calls."""
+    """Ends the run of a recorded function after enough calls."""
 
 
 def first_calls(
@@ -280,14 +280,14 @@ def first_calls(
     """Return the results of the first calls of ``function`` in ``run(function)``, and then end the run."""
     results: list[Any] = []
 
-    def watched(*args: Any, **kwargs: Any) -> Any:
+    def record_result(*args: Any, **kwargs: Any) -> Any:
         if len(results) == 4:  # including one for a layer that takes its sizes from its input
             raise EnoughError
         results.append(function(*args, **kwargs))
         return results[-1]
 
     with suppress(EnoughError):
-        run(watched)
+        run(record_result)
     return results
 
 
@@ -313,7 +313,7 @@ def numbers(text: str) -> list[float]:
     return [float(number) for number in NUMBER.findall(text)]
 
 
-def rows_of(text: str) -> list[list[float]]:
+def parse_rows(text: str) -> list[list[float]]:
     """Return the numbers in each line that has any."""
     return [*filter(None, map(numbers, text.splitlines()))]
 
@@ -355,7 +355,7 @@ def find_claims_fault(cells: Mapping[str, ExecutedCell], claims: str, framework:
 
     class ExecutedCells:
         def pytest_configure(self, config: pytest.Config) -> None:
-            config.stash[EXECUTED] = cells
+            config.stash[EXECUTED_CELLS] = cells
 
     options = ["-q", "--capture=sys", "--color=no", "--no-header", "--framework", framework]
     # Only what claims need, since starting pytest takes longer than most of them.

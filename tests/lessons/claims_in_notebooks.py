@@ -121,7 +121,8 @@ class JavaClaims(Claims):
 
     def store(self, cell: NotebookCell) -> None:
         """Store a cell's variables after it has run, since later cells may change them."""
-        name, execution = cell.code_cell.name, _find_execution(cell)
+        name = cell.code_cell.name
+        execution = _find_execution(cell)
         if cell.code_cell.source != self.sources.get(name) or not execution or execution.fault:
             return
         names = assigned_names(cell.code_cell.source)

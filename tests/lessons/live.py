@@ -14,41 +14,42 @@ from tools.weave.lessons import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
 COLOUR = re.compile(r"stroke: (#[0-9a-f]{6})")
-# Slides are animated.
-TURNED = """() => Promise.all(
+# Changes of slides and of colours are animated.
+WAIT_FOR_TRANSITIONS = """() => Promise.all(
     document.getAnimations().filter(each => each instanceof CSSTransition).map(each => each.finished)
 )"""
 POINT = re.compile(r"[ML] (\S+) (\S+)")
 
 
-def cells(lesson: str) -> dict[str, Any]:
+def read_cells(lesson: str) -> dict[str, Any]:
     """Return the cells of a lesson's original notebook by name."""
     notebook = ROOT / "notebooks" / "en" / "pytorch" / f"{lesson}.ipynb"
     return {cell.id: cell for cell in nbformat.read(notebook, as_version=4).cells}
 
 
-def figure(lesson: str, name: str) -> ElementTree.Element:
+def read_figure(lesson: str, name: str) -> ElementTree.Element:
     """Return the stored figure of a notebook's cell."""
-    every = [output.get("data", {}) for output in cells(lesson)[name].outputs]
-    return ElementTree.fromstring(next(data[figures.SVG] for data in every if figures.SVG in data))
+    outputs = [output.get("data", {}) for output in read_cells(lesson)[name].outputs]
+    svg = next(data[figures.SVG] for data in outputs if figures.SVG in data)
+    return ElementTree.fromstring(svg)
 
 
-def curves(lesson: str, name: str, points: int) -> list[NDArray[np.float64]]:
-    """Return the y coordinates of a figure's curves, in its units, downwards."""
+def read_curves(lesson: str, name: str, points: int) -> list[NDArray[np.float64]]:
+    """Return the y coordinates of a figure's curves, in SVG units, in which y grows downwards."""
     heights = []
-    for path in figure(lesson, name).iter(f"{SVG}path"):
+    for path in read_figure(lesson, name).iter(f"{SVG}path"):
         pairs = POINT.findall(path.get("d", ""))
         if len(pairs) == points and COLOUR.search(path.get("style", "")):
             heights.append(np.array([float(y) for _, y in pairs]))
     return heights
 
 
-def state(page: Page, name: str, **settings: Any) -> dict[str, Any]:
+def get_state(page: Page, name: str, **settings: Any) -> dict[str, Any]:
     """Return the state of a live figure with these settings."""
-    return states(page, name, [settings])[0]
+    return get_states(page, name, [settings])[0]
 
 
-def states(page: Page, name: str, settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def get_states(page: Page, name: str, settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the state of a live figure for each of these settings."""
     live = page.locator(f'[data-live="{name}"]')
     return live.evaluate(
@@ -56,21 +57,21 @@ def states(page: Page, name: str, settings: list[dict[str, Any]]) -> list[dict[s
     )
 
 
-def live_on_slides(page: Page) -> list[Locator]:
+def find_live_figures(page: Page) -> list[Locator]:
     """Return the live figures of a deck, each on a slide."""
     live = page.locator(".slides [data-live]").all()
     assert live
     return live
 
 
-def turn_to(figure: Locator) -> None:
+def go_to_slide(figure: Locator) -> None:
     """Move a deck to the slide with this figure."""
     figure.evaluate("each => Reveal.slide(Reveal.getIndices(each.closest('.slides > section')).h)")
-    figure.page.evaluate(TURNED)
+    figure.page.evaluate(WAIT_FOR_TRANSITIONS)
 
 
-def lies_on(drawn: list[NDArray[Any]], values: list[NDArray[Any]]) -> bool:
-    """Return whether drawn curves are the values, up to one scale and origin for all."""
+def matches_up_to_scale(drawn: list[NDArray[Any]], values: list[NDArray[Any]]) -> bool:
+    """Check whether drawn curves show the values, up to a scale and an origin common to all of them."""
     y, x = np.concatenate(drawn), np.concatenate(values)
     fitted = np.polyval(np.polyfit(x, y, 1), x)
-    return bool(np.abs(fitted - y).max() < 0.01)  # points, of which an inch has 72
+    return bool(np.abs(fitted - y).max() < 0.01)  # in points, 72 to the inch

@@ -25,11 +25,11 @@ from tools.weave.lessons import Notebook, find_frameworks
 from tools.weave.prose import Passage, find_original, read_passages
 
 YEAR = r"(?:19|20)\d\d"
-CITED = re.compile(rf"(\w+)(?: et al\.,? \(?|(?: and \w+)? \()({YEAR})\)?")
+CITATION = re.compile(rf"(\w+)(?: et al\.,? \(?|(?: and \w+)? \()({YEAR})\)?")
 REFERENCE = re.compile(rf"^\* (\w+), \w\.[^*]*?\(({YEAR})\)", re.MULTILINE)
 SOLUTION = re.compile(r"^### (\d+)\. ", re.MULTILINE)
 
-PRINTED = re.compile(r"\d+(?:[.,]\d+)*(?:e[-+]\d+)?")
+PRINTED_NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e[-+]\d+)?")
 MORE = r"(?:(?:, | and | or | )\d+(?:\.\d+)?(?![A-Za-z\d]))*"
 ROW = re.compile(rf"(?:{NUMBER.pattern}){MORE}(?: ?\\?%)?")
 
@@ -61,7 +61,7 @@ def read_cells(notebook: Notebook) -> dict[str, Cell]:
             constants: Rows = [[]]
             for kind, word in lexer.get_tokens(cell.source):
                 number = word.replace("_", "").rstrip("fFLdD.")
-                if kind in Number and PRINTED.fullmatch(number):
+                if kind in Number and PRINTED_NUMBER.fullmatch(number):
                     constants[-1].append(float(number))
                 elif word.strip(" \n,-()[]{}"):  # a word ends a row
                     constants.append([])
@@ -80,7 +80,7 @@ def printed_rows(outputs: list[nbformat.NotebookNode]) -> Rows:
     rows: Rows = []
     table: Rows = []
     for line in [*lines, ""]:
-        row = [float(number.replace(",", "")) for number in PRINTED.findall(line)]
+        row = [float(number.replace(",", "")) for number in PRINTED_NUMBER.findall(line)]
         if table and len(row) != len(table[0]):
             rows += [*table, *map(list, zip(*table, strict=True))]
             table = []
@@ -175,7 +175,7 @@ def read_stretches(
     """Yield the words of numbers.toml first, and then the rest, with formulas separate."""
     # Other tests check citations, and the numbers of exercises and solutions.
     content = text.read_text(encoding="utf-8")
-    names = [match[0] for match in [*CITED.finditer(content), *SOLUTION.finditer(content)]]
+    names = [match[0] for match in [*CITATION.finditer(content), *SOLUTION.finditer(content)]]
     names += [f"({year})" for _, year in REFERENCE.findall(content)]
     for passage in passages:
         only = passage.block.frameworks if passage.block else ()

@@ -130,5 +130,5 @@ def _words(title: Token) -> str:
     return "".join(each.content for each in title.children or [])
 
 
-def numbers_of(words: str) -> list[float]:
+def parse_numbers(words: str) -> list[float]:
     return [float(number) for piece in pieces(words) for number in piece.numbers]

@@ -37,7 +37,7 @@ class Recording:
         self._remaining.remove(cell)
         self._names = {
             name: value
-            for name, value in {**self._names, **self._changed()}.items()
+            for name, value in {**self._names, **self._find_changes()}.items()
             if name in self._variables
         }
         self.left_behind[cell[0]] = {
@@ -47,7 +47,7 @@ class Recording:
             "names": self._names,
         }
 
-    def _changed(self) -> dict[str, Any]:
+    def _find_changes(self) -> dict[str, Any]:
         """Return the variables that the cell has set, not those set by a cell in another language before it."""
         nothing = object()
         return {

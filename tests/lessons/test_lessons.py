@@ -167,7 +167,7 @@ def test_lesson_has_claims_numbers_and_faults(lesson: Path):
 
 
 def test_lesson_files_do_not_shadow_python_modules():
-    """Test file names, since a code file that runs on its own imports modules beside itself first."""
+    """Test file names, since a code file that runs on its own imports modules in its folder first."""
     files = (ROOT / "lessons").glob("*/*.py")
     assert {file.stem for file in files}.isdisjoint(sys.stdlib_module_names)
 

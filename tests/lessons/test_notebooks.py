@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from tests.lessons.cells import claims_of
+from tests.lessons.cells import import_claims
 from tools.compare.figures import PNG, SVG
 from tools.compare.languages import compare_languages
 from tools.compare.numbers import NUMBER
@@ -26,8 +26,8 @@ from tools.weave.prose import find_original, read_passages
 from tools.weave.words import read_translations
 
 NOTEBOOKS = list(list_notebooks())
-weave_once = cache(weave)
-ALTERNATIVE = re.compile(r'("[^"]+": )?(Heat map|Line plot)|(「[^」]+」：)?(熱圖|折線圖)')
+cached_weave = cache(weave)
+DESCRIPTION = re.compile(r'("[^"]+": )?(Heat map|Line plot)|(「[^」]+」：)?(熱圖|折線圖)')
 
 
 @pytest.fixture(params=NOTEBOOKS, ids=str)
@@ -40,18 +40,18 @@ def node(notebook: Notebook) -> NotebookNode:
     return nbformat.read(notebook.path, as_version=4)
 
 
-def outputs(node: NotebookNode) -> list[NotebookNode]:
+def list_outputs(node: NotebookNode) -> list[NotebookNode]:
     return [output for cell in node.cells for output in cell.get("outputs", [])]
 
 
 def test_every_notebook_belongs_to_a_page():
-    # Without Jupyter's copies, which are in a hidden folder.
+    # Leave out Jupyter's copies, which are in hidden folders.
     paths = set((ROOT / "notebooks").glob("[!.]*/[!.]*/[!.]*.ipynb"))
     assert paths == {notebook.path for notebook in NOTEBOOKS}
 
 
 def test_notebook_is_woven_from_lesson(notebook, node):
-    woven = weave_once(notebook)
+    woven = cached_weave(notebook)
     assert node.metadata == woven.metadata
     for stored, fresh in zip(node.cells, woven.cells, strict=True):
         keys = ("id", "cell_type", "metadata", "source")
@@ -63,7 +63,7 @@ def test_outputs_are_up_to_date(notebook):
     stored = Fingerprints(ROOT / "notebooks" / "fingerprints.json").get(notebook)
     assert stored is not None, "run `make`"
     assert (
-        stored.sources == compute_fingerprint(notebook, list_cells(weave_once(notebook))).sources
+        stored.sources == compute_fingerprint(notebook, list_cells(cached_weave(notebook))).sources
     ), "run `make`"
 
 
@@ -71,40 +71,42 @@ def test_notebook_was_executed_in_order_without_warnings(node):
     nbformat.validate(node)
     code = [cell for cell in node.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
-    assert not [output for output in outputs(node) if output.output_type == "error"]
-    assert not [output.text for output in outputs(node) if output.get("name") == "stderr"]
+    assert not [output for output in list_outputs(node) if output.output_type == "error"]
+    assert not [output.text for output in list_outputs(node) if output.get("name") == "stderr"]
 
 
 def test_printed_lines_fit_page(node):
-    printed = [output.text for output in outputs(node) if "text" in output]
+    printed = [output.text for output in list_outputs(node) if "text" in output]
     assert printed
-    assert [line for text in printed for line in text.splitlines() if width(line) > 84] == []
+    lines = [line for text in printed for line in text.splitlines()]
+    assert [line for line in lines if count_columns(line) > 84] == []
 
 
-def width(line: str) -> int:
+def count_columns(line: str) -> int:
     """Return the width in columns; a Chinese character takes two."""
     return sum(2 if east_asian_width(letter) in "FW" else 1 for letter in line)
 
 
 def test_figures_have_svg_png_and_description(node):
-    displayed = [output for output in outputs(node) if "data" in output]
+    displayed = [output for output in list_outputs(node) if "data" in output]
     figures = [output for output in displayed if output.data.keys() != {"text/plain"}]
     assert figures
     for figure in figures:
         assert figure.data.keys() == {SVG, PNG, "text/plain"}
         words = figure.data["text/plain"]
-        assert re.match(ALTERNATIVE, words)
+        assert re.match(DESCRIPTION, words)
         assert figure.metadata[PNG].alt == words
         points = float(re.search(r'<svg [^>]*\bwidth="([\d.]+)pt"', figure.data[SVG])[1])
         assert figure.metadata[PNG].width == pytest.approx(points * 4 / 3, abs=1)
         drawing = ElementTree.fromstring(figure.data[SVG])
         assert drawing.findtext("{*}desc") == words
         assert words.startswith(drawing.findtext("{*}title"))
-        assert not drawing.findall(".//{*}image")  # some viewers blur one
+        assert not drawing.findall(".//{*}image")  # some viewers blur an embedded image
     for cell in node.cells:
         if cell.cell_type == "markdown":
             assert "![" not in cell.source
-            for drawing in re.findall("<img .*", cell.source):  # as PNG: Colab shows no SVG there
+            # Drawings are PNGs, since Colab shows no SVG in Markdown.
+            for drawing in re.findall("<img .*", cell.source):
                 attributes = rf'src="data:{PNG};base64,[^"]*" width="\d+" alt="[^"]{{30,}}"'
                 assert re.fullmatch(f"<img {attributes}>", drawing)
 
@@ -117,20 +119,20 @@ def test_notebook_has_no_trace_of_a_machine(notebook):
 # The same page, in every language and framework
 
 
-def original_of(notebook: Notebook) -> Notebook:
+def get_original(notebook: Notebook) -> Notebook:
     """Return the notebook in the lesson's original language."""
     return replace(notebook, language=find_original(notebook.lesson).name.split(".")[1])
 
 
-ORIGINALS = [notebook for notebook in NOTEBOOKS if notebook == original_of(notebook)]
-TRANSLATED = [notebook for notebook in NOTEBOOKS if notebook != original_of(notebook)]
+ORIGINALS = [notebook for notebook in NOTEBOOKS if notebook == get_original(notebook)]
+TRANSLATIONS = [notebook for notebook in NOTEBOOKS if notebook != get_original(notebook)]
 
 
 @pytest.mark.parametrize(
     "notebook",
     [
         *(pytest.param(each, id=str(each)) for each in ORIGINALS),
-        *(pytest.param(each, id=str(each), marks=pytest.mark.release) for each in TRANSLATED),
+        *(pytest.param(each, id=str(each), marks=pytest.mark.release) for each in TRANSLATIONS),
     ],
 )
 def test_uncompared_png_matches_its_svg(node):
@@ -141,12 +143,12 @@ def test_uncompared_png_matches_its_svg(node):
                     assert compare_png_with_svg(data[PNG], data[SVG]) is None, cell.id
 
 
-def code_cells(notebook: Notebook) -> dict[str, NotebookNode]:
+def read_code_cells(notebook: Notebook) -> dict[str, NotebookNode]:
     cells = nbformat.read(notebook.path, as_version=4).cells
     return {cell.id: cell for cell in cells if cell.cell_type == "code"}
 
 
-def output_texts(cell: NotebookNode) -> list[str]:
+def list_output_texts(cell: NotebookNode) -> list[str]:
     """Return a cell's printed text, and the descriptions of its figures."""
     outputs = (
         output.data["text/plain"] if "data" in output else output.text for output in cell.outputs
@@ -154,9 +156,9 @@ def output_texts(cell: NotebookNode) -> list[str]:
     return [text.replace("IllegalArgumentException", "ValueError") for text in outputs]  # Java's
 
 
-@pytest.mark.parametrize("notebook", TRANSLATED, ids=str)
+@pytest.mark.parametrize("notebook", TRANSLATIONS, ids=str)
 def test_code_and_outputs_match_original_notebook(notebook):
-    ours, theirs = code_cells(notebook), code_cells(original_of(notebook))
+    ours, theirs = read_code_cells(notebook), read_code_cells(get_original(notebook))
     suffix = notebook.code.suffix
     assert list(ours) == list(theirs)
     for name, here in ours.items():
@@ -169,32 +171,33 @@ def test_code_and_outputs_match_original_notebook(notebook):
             assert compare_languages(here.outputs, there.outputs) is None, name
 
 
-@pytest.mark.parametrize("notebook", TRANSLATED, ids=str)
-def test_each_language_shows_its_own_words(notebook):
+@pytest.mark.parametrize("notebook", TRANSLATIONS, ids=str)
+def test_outputs_are_in_the_notebooks_language(notebook):
     words = read_translations(notebook.lesson, notebook.language)
-    ours, theirs = code_cells(notebook), code_cells(original_of(notebook))
+    ours, theirs = read_code_cells(notebook), read_code_cells(get_original(notebook))
     for name in ours:
-        cells = {notebook.language: ours[name], original_of(notebook).language: theirs[name]}
+        cells = {notebook.language: ours[name], get_original(notebook).language: theirs[name]}
         outputs = {language: cell.outputs for language, cell in cells.items()}
         assert find_language_fault(outputs, [words]) is None, name
 
 
-def test_every_framework_shows_same_page(notebook):
-    claims, first = claims_of(notebook.lesson), find_frameworks(notebook.lesson)[0]
-    assert {*claims.DETERMINED, *claims.IN_ANOTHER_FORM} <= code_cells(notebook).keys()
+def test_every_framework_shows_the_same_page(notebook):
+    claims = import_claims(notebook.lesson)
+    first = find_frameworks(notebook.lesson)[0]
+    assert {*claims.DETERMINISTIC, *claims.VARYING_FORM} <= read_code_cells(notebook).keys()
     optional = {
         each.cell
         for each in read_passages(find_original(notebook.lesson))
         if each.block and each.block.kind == "only"
     }
     ours, firsts = (
-        {name: cell for name, cell in code_cells(each).items() if name not in optional}
+        {name: cell for name, cell in read_code_cells(each).items() if name not in optional}
         for each in (notebook, replace(notebook, framework=first))
     )
     assert list(ours) == list(firsts)
-    for name in firsts.keys() - {*claims.IN_ANOTHER_FORM}:
-        here, there = output_texts(ours[name]), output_texts(firsts[name])
+    for name in firsts.keys() - {*claims.VARYING_FORM}:
+        here, there = list_output_texts(ours[name]), list_output_texts(firsts[name])
         words = [[NUMBER.sub("0", text).split() for text in texts] for texts in (here, there)]
         assert words[0] == words[1], name
-        if name in claims.DETERMINED:
+        if name in claims.DETERMINISTIC:
             assert compare_outputs(there, here) is None, name

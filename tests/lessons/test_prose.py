@@ -14,7 +14,7 @@ import pytest
 
 from tests.lessons.arithmetic import is_right
 from tests.lessons.number_sources import (
-    CITED,
+    CITATION,
     REFERENCE,
     SOLUTION,
     YEAR,
@@ -26,7 +26,7 @@ from tests.lessons.prose import (
     code,
     commands,
     links,
-    numbers_of,
+    parse_numbers,
     pattern,
     pieces,
     read_pieces,
@@ -121,7 +121,7 @@ def test_equations_are_evaluated(formula: str, expected: bool | None):
 @each_lesson
 def test_sources_are_named_with_reference_and_its_year(lesson: Path):
     text = find_original(lesson).read_text(encoding="utf-8")
-    assert {*CITED.findall(text)} == {*REFERENCE.findall(text)}
+    assert {*CITATION.findall(text)} == {*REFERENCE.findall(text)}
     assert all(year[2:] == preprint for year, preprint in ARXIV.findall(text))
 
 
@@ -150,11 +150,11 @@ def exercises(text: Path) -> list[list[str]]:
 @each_lesson
 def test_exercise_is_named_by_its_number(lesson: Path):
     for words, cell in load_exceptions(lesson).exercises.items():
-        (number,) = numbers_of(words)
-        assert solution_of(find_original(lesson), cell) == number, words
+        (number,) = parse_numbers(words)
+        assert find_solution_number(find_original(lesson), cell) == number, words
 
 
-def solution_of(text: Path, cell: str) -> int | None:
+def find_solution_number(text: Path, cell: str) -> int | None:
     """Return the number of the solution that contains a cell."""
     number = None
     for passage in read_passages(text):
@@ -212,13 +212,13 @@ def longer_numbers(text: list[Piece]) -> Counter[str]:
 
 CHINESE = r"[\u3400-\u9fff]"
 HALF_WIDTH = re.compile(rf"{CHINESE} ?[,;:!?()]|[,;:!?()] ?{CHINESE}")
-CRAMPED = re.compile(rf"{CHINESE}[A-Za-z\d]|[A-Za-z\d]{CHINESE}")
+MISSING_SPACE = re.compile(rf"{CHINESE}[A-Za-z\d]|[A-Za-z\d]{CHINESE}")
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/zh-TW/*.md")), ids=lambda page: page.stem)
 def test_chinese_punctuation_and_spacing(page: Path):
     for line in spoken_text(page.read_text(encoding="utf-8")):
-        assert HALF_WIDTH.findall(line) + CRAMPED.findall(line) == [], line
+        assert HALF_WIDTH.findall(line) + MISSING_SPACE.findall(line) == [], line
 
 
 # README in both languages

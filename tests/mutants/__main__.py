@@ -77,7 +77,7 @@ def void_failing_checks(
     """Run the checks that noticed faults on the unchanged project; void the outcomes of those that fail there."""
     outcomes = [outcome for each in results for outcome in each.values()]
     checks = list_used_checks(outcomes)
-    for check, outcome in zip(checks, pool.map(workshop.try_unchanged, checks), strict=True):
+    for check, outcome in zip(checks, pool.map(workshop.try_without_fault, checks), strict=True):
         failing = check if outcome.void else outcome.noticed_by
         verdict = "DOES NOT PASS" if failing else "passes"
         title = " ".join((*check.command[len(PYTEST) :], *check.tests[:2]))

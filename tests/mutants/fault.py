@@ -15,7 +15,7 @@ Change = Callable[[NotebookNode, Path], None]  # changes a notebook, given the p
 
 
 class OutdatedFaultError(Exception):
-    """The fault does not fit the current files and has to be rewritten."""
+    """The fault does not fit the current files and must be rewritten."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Fault:
         return [*by_lesson.values()]
 
     def put_into(self, project: Path) -> None:
-        """Change the file in a copy of the project. Raise OutdatedFaultError."""
+        """Change the file in a copy of the project. Raise OutdatedFaultError if the fault no longer fits."""
         path = project / self.file
         if not path.exists():
             raise OutdatedFaultError(f"{self}: there is no {self.file}")

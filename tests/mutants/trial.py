@@ -151,7 +151,7 @@ class Workshop:
             kill(child)
 
     def try_fault(self, fault: Fault, by_all: bool = False) -> dict[str, Outcome]:
-        """Run the checks until one notices the fault, or all; return their outcomes. Raise StoppedError."""
+        """Run the checks until one notices the fault, or all; return their outcomes. Raise StoppedError if stopped."""
         with self._copy() as project:
             try:
                 fault.put_into(project)
@@ -169,7 +169,7 @@ class Workshop:
                     outcomes[kind] = self._run_timed(check, project, "-x")
             return outcomes
 
-    def try_unchanged(self, check: Check) -> Outcome:
+    def try_without_fault(self, check: Check) -> Outcome:
         with self._copy() as project:
             return self._run_timed(check, project)
 
@@ -236,7 +236,7 @@ class Workshop:
         return (output or f"mvn ended with {status}") if status else ""
 
     def _call(self, command: tuple[str, ...], project: Path) -> tuple[int, str]:
-        """Run a command in a copy; return its exit code and its output. Raise TimeoutExpired or StoppedError."""
+        """Run a command in a copy; return its exit code and output. Raise TimeoutExpired or StoppedError."""
         folder = project.parent
         (folder / "tmp").mkdir(exist_ok=True)
         environment = {

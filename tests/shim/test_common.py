@@ -243,10 +243,10 @@ def test_annotation_has_arrow():
 # fmt: off
 BAD_CALLS: dict[str, Callable[[], Any]] = {
     "TypeError: tokens: got a string; need a list of tokens...": lambda: d2l.Vocab("abc"),
-    "IndexError: indices: got 1; need numbers from 0 to 0...": lambda: d2l.Vocab().to_tokens(1),
-    "IndexError: indices: got -1; need numbers...": lambda: d2l.Vocab().to_tokens([-1]),
-    "ValueError: indices: got 1.9; need numbers from 0...": lambda: d2l.Vocab().to_tokens(1.9),
-    "TypeError: indices: got True; need numbers...": lambda: d2l.Vocab().to_tokens([True]),
+    "IndexError: indices: got 1; need integers from 0 to 0...": lambda: d2l.Vocab().to_tokens(1),
+    "IndexError: indices: got -1; need integers...": lambda: d2l.Vocab().to_tokens([-1]),
+    "ValueError: indices: got 1.9; need integers from 0...": lambda: d2l.Vocab().to_tokens(1.9),
+    "TypeError: indices: got True; need integers...": lambda: d2l.Vocab().to_tokens([True]),
     "TypeError: tokens: got a token of type int; need tokens...": lambda: d2l.Vocab(["a", 1]),
     "TypeError: reserved_tokens: got a token of type bytes...": lambda: d2l.Vocab([], 0, [b"a"]),
     "TypeError: trainer: got 0 from it; need four numbers: x1, x2, s1, s2...":

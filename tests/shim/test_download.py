@@ -281,7 +281,7 @@ def test_silent_server_times_out(
 
 
 HEAD = b"HTTP/1.0 200 OK\r\n"
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNKED_HEADER = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     [
         (HEAD, b"\r\n", CONTENT[:2000]),
         (HEAD, b"X: y\r\n" * 90, b"\r\n", CONTENT[:2000]),
-        (CHUNKED, b"0" * 2000, b"7d0\r\n", CONTENT[:2000], b"\r\n0\r\n\r\n"),
+        (CHUNKED_HEADER, b"0" * 2000, b"7d0\r\n", CONTENT[:2000], b"\r\n0\r\n\r\n"),
     ],
     ids=["bytes", "headers", "sizes"],
 )
@@ -386,8 +386,8 @@ def test_redirect_without_https_is_refused(server: Server, tmp_path: Path):
         HEAD + b"X: y\r\n" * 200 + b"\r\n",
         HEAD + b"X: " + b"y" * 70_000,
         HEAD + b"Content-Length: 2000000\r\n\r\n" + CONTENT,
-        CHUNKED + b"one\r\n",
-        CHUNKED + b"ffff\r\nabc",
+        CHUNKED_HEADER + b"one\r\n",
+        CHUNKED_HEADER + b"ffff\r\nabc",
         b"HTTP/1.0 302 Found\r\nLocation: http://[\r\n\r\n",
         b"HTTP/1.0 302 Found\r\nLocation: http://127.0.0.1:99999/\r\n\r\n",
     ],
@@ -619,7 +619,9 @@ def inner(tmp_path: Path) -> Path:
     return path
 
 
-REFUSED = r"^filename: got .*pack\.[a-z.]+ \(.+\); need a whole \.zip, .* stay in their folder$"
+REFUSAL_MESSAGE = (
+    r"^filename: got .*pack\.[a-z.]+ \(.+\); need a whole \.zip, .* stay in their folder$"
+)
 OUTSIDE = [
     "../out.txt",
     "a/../../out.txt",
@@ -635,7 +637,7 @@ def assert_refused(path: Path) -> None:
     """Check that an archive raises the usual error, and that no files are left."""
     before = sorted(path.parent.parent.rglob("*"))
     for folder in (None, path.parent / "new" / "folder"):
-        with pytest.raises(ValueError, match=REFUSED):
+        with pytest.raises(ValueError, match=REFUSAL_MESSAGE):
             d2l.extract(path, folder)
     assert sorted(path.parent.parent.rglob("*")) == before
 
@@ -696,7 +698,7 @@ def test_corrupt_archive_gives_all_or_nothing(tmp_path: Path):
                 files = [file.read_bytes() for file in sorted(folder.rglob("*.txt"))]
                 assert files == list(members.values())
             else:
-                assert re.match(REFUSED, message)
+                assert re.match(REFUSAL_MESSAGE, message)
                 assert contains_only(folder, path.name)
 
 

@@ -15,7 +15,9 @@ from tools.compare.figures import SVG
 from tools.project import font
 from tools.weave.lessons import ROOT, Notebook, list_notebooks
 
-IN_CHINESE = [notebook for notebook in list_notebooks(["zh-TW"]) if notebook.code.suffix == ".py"]
+CHINESE_NOTEBOOKS = [
+    notebook for notebook in list_notebooks(["zh-TW"]) if notebook.code.suffix == ".py"
+]
 HAS = set(map(chr, TTFont(FONT).getBestCmap()))
 
 
@@ -26,7 +28,7 @@ def figures(notebook: Notebook) -> Iterator[bytes]:
                 yield svg.encode()
 
 
-@pytest.mark.parametrize("notebook", IN_CHINESE, ids=str)
+@pytest.mark.parametrize("notebook", CHINESE_NOTEBOOKS, ids=str)
 def test_font_has_every_chinese_character_of_figures(notebook: Notebook) -> None:
     written = "".join(piece.words for svg in figures(notebook) for piece in Drawing(svg, 1).pieces)
     assert {*CHINESE.findall(written)} <= HAS, "run `make font`, and then `make`"

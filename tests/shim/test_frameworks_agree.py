@@ -8,9 +8,9 @@ import pytest
 
 from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tests.shim import reference
-from tests.shim.compare_frameworks.ask import ask
+from tests.shim.compare_frameworks.ask import ask_framework
 from tests.shim.compare_frameworks.cases import Case, draw
-from tests.shim.compare_frameworks.differences import differences, too_large
+from tests.shim.compare_frameworks.differences import differences, find_exceeding
 from tests.shim.compare_frameworks.expected import answer, as_attention, expected
 from tests.shim.compare_frameworks.table import TITLES, assert_as_published, published
 from tests.shim.each.adapter import Arrays
@@ -24,8 +24,8 @@ def test_frameworks_without_python_agree_with_reference(
 ) -> None:
     if framework not in pytestconfig.getoption("frameworks").split():
         pytest.skip(f"{framework} is not installed")
-    measured = differences(ask(framework, dtype), dtype, expected())
-    assert too_large(measured, tolerance) == {}
+    measured = differences(ask_framework(framework, dtype), dtype, expected())
+    assert find_exceeding(measured, tolerance) == {}
     assert_as_published(framework, dtype, measured)
 
 
@@ -48,7 +48,8 @@ CASES = draw("float64")
 
 def gradients(case: Case) -> Arrays:
     """Return the gradients of a case by the names of its inputs."""
-    prefix, answers = "gradient_", answer(case).items()
+    prefix = "gradient_"
+    answers = answer(case).items()
     return {name.removeprefix(prefix): x for name, x in answers if name.startswith(prefix)}
 
 

@@ -33,7 +33,7 @@ def test_package_imports_neither_framework_nor_numpy() -> None:
     assert not loaded & (FRAMEWORK_MODULES | PLOT_MODULES | {"numpy"})
 
 
-WITHOUT_POSIX = """
+NO_POSIX_PROGRAM = """
 import sys
 for name in ("fcntl", "grp", "pwd", "resource", "termios"):
     sys.modules[name] = None
@@ -47,7 +47,9 @@ for module in walk_packages(_shared.__path__, "d2l_compat._shared."):
 
 
 def test_shared_code_imports_nothing_windows_lacks() -> None:
-    process = subprocess.run([sys.executable, "-c", WITHOUT_POSIX], capture_output=True, check=True)
+    process = subprocess.run(
+        [sys.executable, "-c", NO_POSIX_PROGRAM], capture_output=True, check=True
+    )
     assert b"d2l_compat._shared.data.files" in process.stdout.split()
 
 

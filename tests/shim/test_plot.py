@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from d2l_compat._shared.description import describe
-from d2l_compat._shared.fonts import FAMILY, others
+from d2l_compat._shared.fonts import FAMILY, find_fallback_fonts
 from d2l_compat._shared.plot import as_png, as_svg, plot, set_figsize, show_heatmaps
 from d2l_compat._shared.plt import plt as readers
 from tests.shim.each.rules import matches_message
@@ -377,7 +377,7 @@ def test_chinese_labels_get_chinese_font(
     monkeypatch: pytest.MonkeyPatch, installed: list[str], font: list[str]
 ) -> None:
     monkeypatch.setattr(font_manager.fontManager, "get_font_names", lambda: installed)
-    others.cache_clear()
+    find_fallback_fonts.cache_clear()
     # Nothing is drawn: only the choice of the font is tested.
     monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
     plot(X, Y, xlabel="位置", ylabel="value", legend=["餘弦 cos", "sin"])
@@ -388,7 +388,7 @@ def test_chinese_labels_get_chinese_font(
     assert chinese.get_fontfamily() == ["sans-serif", FAMILY, *font]
     assert axes.yaxis.label.get_fontfamily() == ["sans-serif"]
     assert latin.get_fontfamily() == ["sans-serif"]
-    others.cache_clear()
+    find_fallback_fonts.cache_clear()
 
 
 def test_descriptions_use_language_of_labels() -> None:
@@ -423,7 +423,7 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
         lambda: show_heatmaps([[[[1, 2], [3]]]], "x", "y"),
     "TypeError: matrices: got str...; need an array of real numbers...":
         lambda: show_heatmaps("Reds", "x", "y"),
-    "ValueError: curve 1: got 3 points in X and 2 in Y; need as many of each...":
+    "ValueError: curve 1: got 3 points in X and 2 in Y; need the same number of each...":
         lambda: plot([1, 2, 3], [[1, 2, 3], [1, 2]]),
     "ValueError: curves: got 2 of X and 3 of Y; need one X for all curves, or one for each...":
         lambda: plot([[1, 2], [3, 4]], [[1, 2]] * 3),

@@ -26,7 +26,7 @@ from d2l_compat._shared.reinforcement import GYMNASIUM
 LAKE = np.array([[*"SFFF"], [*"FHFH"], [*"FFFH"], [*"HFFG"]])
 LEFT, DOWN, RIGHT, UP = range(4)
 MOVES = {LEFT: (0, -1), DOWN: (1, 0), RIGHT: (0, 1), UP: (-1, 0)}  # rows are counted downwards
-# The number of steps to the goal, counted by hand; 0 where there is none.
+# The number of steps to the goal, counted by hand; 0 if there is none.
 DISTANCES = np.array([[6, 5, 4, 5], [5, 0, 3, 0], [4, 3, 2, 0], [0, 2, 1, 0]])
 
 
@@ -184,7 +184,8 @@ def test_seed_applies_to_next_reset(info: dict[str, Any]):
 def test_q_learning_matches_results_on_gym(info: dict[str, Any]):
     """Test D2L's page, which says that about 250 episodes are needed."""
     random.seed(0)
-    env, Q = info["env"], np.zeros((16, 4))
+    env = info["env"]
+    Q = np.zeros((16, 4))
     for _ in range(255):
         state, done = env.reset(), False
         while not done:
@@ -411,7 +412,7 @@ def q_map(V: Any = ZEROS, pi: Any = ZEROS) -> None:
 KNOWN = "'FrozenLake-v1', the one environment that is known"
 ACTION = "0 (left), 1 (down), 2 (right) or 3 (up)"
 STATES = "shape (steps, 16), a number for each state of the map, and at least one step"
-LETTERS = "letters (rows, columns), as of env_info['desc']"
+LETTERS = "letters (rows, columns), like env_info['desc']"
 # fmt: off
 BAD_CALLS: dict[str, Callable[[], Any]] = {
     f"ValueError: name: got ''; need {KNOWN}": d2l.make_env,
@@ -426,14 +427,14 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
     f"ValueError: env_desc: got shape (0, 2); need {LETTERS}":
         lambda: value_map(np.empty((0, 2), "U1")),
     f"ValueError: V: got shape (0, 16); need {STATES}": lambda: value_map(V=ZEROS[:0]),
-    "ValueError: V and pi: got 2 and 1 steps; need as many of each":
+    "ValueError: V and pi: got 2 and 1 steps; need the same number of each":
         lambda: value_map(pi=ZEROS[:1]),
     f"ValueError: pi: got an action of -1; need {ACTION}": lambda: value_map(pi=ZEROS - 1),
     f"ValueError: pi: got an action of nan; need {ACTION}": lambda: value_map(pi=ZEROS * np.nan),
     "ValueError: V: got shape (2, 4, 4) without a finite number; need at least one number":
         lambda: value_map(V=ZEROS * np.nan),
     f"ValueError: pi_all: got an action of 0.5; need {ACTION}": lambda: q_map(pi=ZEROS + 0.5),
-    "ValueError: V_all and pi_all: got 2 and 1 steps; need as many of each":
+    "ValueError: V_all and pi_all: got 2 and 1 steps; need the same number of each":
         lambda: q_map(pi=ZEROS[:1]),
 }
 # fmt: on

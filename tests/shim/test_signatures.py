@@ -29,18 +29,21 @@ class SingleSignature:
         self.arguments = {"num_heads": num_heads, "dropout": dropout}
 
 
-SHORT, LONG = {"num_hiddens": 8, "bias": False}, {"key_size": 3, "num_hiddens": 8, "bias": False}
+SHORT_FORM, LONG_FORM = (
+    {"num_hiddens": 8, "bias": False},
+    {"key_size": 3, "num_hiddens": 8, "bias": False},
+)
 
 
 @pytest.mark.parametrize(
     ("args", "kwargs", "want"),
     [
-        pytest.param([8], {}, SHORT, id="first signature"),
-        pytest.param([3, 8, False], {}, LONG, id="too many for the first"),
-        pytest.param([], {"num_hiddens": 8, "key_size": 3}, LONG, id="name in the second"),
-        pytest.param([8, True], {}, SHORT | {"bias": True}, id="all of the first"),
-        pytest.param([8], {"name": "A"}, SHORT | {"name": "A"}, id="framework's argument"),
-        pytest.param([3, 8, False], {"name": 5}, LONG | {"name": 5}, id="unchecked argument"),
+        pytest.param([8], {}, SHORT_FORM, id="first signature"),
+        pytest.param([3, 8, False], {}, LONG_FORM, id="too many for the first"),
+        pytest.param([], {"num_hiddens": 8, "key_size": 3}, LONG_FORM, id="name in the second"),
+        pytest.param([8, True], {}, SHORT_FORM | {"bias": True}, id="all of the first"),
+        pytest.param([8], {"name": "A"}, SHORT_FORM | {"name": "A"}, id="framework's argument"),
+        pytest.param([3, 8, False], {"name": 5}, LONG_FORM | {"name": 5}, id="unchecked argument"),
     ],
 )
 def test_first_matching_signature_is_used(args: list[Any], kwargs: Any, want: Any) -> None:

@@ -28,7 +28,7 @@ OPTIONS = [
     "--no-sandbox",
 ]
 PROGRAMS = "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
-# These settings make the browser independent of this machine's.
+# These settings make the browser independent of this machine's settings.
 DEVICE = {
     "viewport": {"width": 1280, "height": 900},
     "color_scheme": "light",
@@ -62,7 +62,7 @@ def browser() -> Iterator["Browser"]:
 Open = Callable[..., "Page"]
 
 
-def is_missing(request: "Request") -> bool:
+def has_failed(request: "Request") -> bool:
     """Check whether a request failed, and was not just interrupted because another page was opened."""
     return request.failure != "net::ERR_ABORTED"
 
@@ -72,19 +72,20 @@ class Reader:
 
     Pages share a tab, because a new tab is a new process, which starts as slowly as a page opens. Each combination of
     settings that cannot be changed later has its own tab. A tab is replaced after PAGES_PER_TAB pages, because Chromium
-    crashed after some hundred.
+    crashed after some hundred pages.
     """
 
     PAGES_PER_TAB = 40
 
     def __init__(self, browser: "Browser", site: Path) -> None:
-        self._browser, self._site = browser, f"file://{site}"
+        self._browser = browser
+        self._site = f"file://{site}"
         self._tabs: dict[str, Page] = {}
         self._num_opened = Counter[str]()  # pages, by tab
         self._problems: list[str] = []
 
     def open(self, path: str, *, in_new_tab: bool = False, **settings: Any) -> "Page":
-        """Open a page by its path, as if no other had been open before."""
+        """Open a page by its path, as if no other page had been opened before."""
         fixed_settings = DEVICE | settings
         media = {name: fixed_settings.pop(name) for name in ("color_scheme", "reduced_motion")}
         viewport = fixed_settings.pop("viewport")
@@ -115,14 +116,14 @@ class Reader:
 
         tab.on("console", lambda m: m.type in ("error", "warning") and report(m.text))
         tab.on("pageerror", lambda error: report(str(error)))
-        tab.on("requestfailed", lambda r: is_missing(r) and report(f"not loaded: {r.url}"))
+        tab.on("requestfailed", lambda r: has_failed(r) and report(f"not loaded: {r.url}"))
         tab.on("request", lambda r: is_external(r.url) and report(f"external request: {r.url}"))
         tab.on("crash", lambda _: remove_crashed_tab())
         return tab
 
     def _reset(self, tab: "Page") -> None:
         """Clear a tab and the storage of its pages."""
-        blank_page = f"{self._site}/sitemap.txt"  # has the same origin and no scripts
+        blank_page = f"{self._site}/sitemap.txt"  # a file of the same origin, without scripts
         if tab.url == blank_page:
             return
         for other in tab.context.pages:
@@ -158,17 +159,17 @@ def open_page(reader: Reader) -> Iterator[Open]:
 
 
 @pytest.fixture(scope="module")
-def open_for_all(browser: "Browser", site: Path) -> Iterator[Open]:
-    """Open pages like open_page, for the fixtures of a module, whose tests share them."""
+def open_shared_page(browser: "Browser", site: Path) -> Iterator[Open]:
+    """Open pages like open_page, for fixtures that a module's tests share."""
     reader = Reader(browser, site)
     yield reader.open
     reader.close()
 
 
 @pytest.fixture(scope="module")
-def page(request: pytest.FixtureRequest, open_for_all: Open) -> "Page":
+def page(request: pytest.FixtureRequest, open_shared_page: Open) -> "Page":
     """Return the page of the lesson whose live figures are tested (LESSON/live/claims.py)."""
-    return open_for_all(f"en/{request.path.parent.parent.name}.html")
+    return open_shared_page(f"en/{request.path.parent.parent.name}.html")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Compare a figure in a notebook with the figure on the page, whose letters are text, not outlines."""
+"""Compare a figure in a notebook with the figure on the page, where letters are text instead of outlines."""
 
 import re
 from functools import cache

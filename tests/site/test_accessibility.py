@@ -1,4 +1,4 @@
-"""Run axe-core on every page, in light and dark, and on a telephone; only minor violations are allowed.
+"""Run axe-core on every page, in light and dark, and on a phone; only minor violations are allowed.
 
 axe-core spends most of its time on contrast, which it measures for each element. Contrast depends on the style sheets,
 so it is tested in light and dark, but in one language only. All other rules are tested in light, in every language.
@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.lessons.live import TURNED, live_on_slides, turn_to
+from tests.lessons.live import WAIT_FOR_TRANSITIONS, find_live_figures, go_to_slide
 from tests.site.browser import Open
 from tests.site.conftest import LESSON, NOTEBOOKS, mark_release
 from tests.site.conftest import PAGES as LESSONS
@@ -85,7 +85,7 @@ def find_violations_by_scheme(page: Page, contrast: bool = True) -> dict[str, di
 
 def find_violations(page: Page, **options: object) -> dict[str, list[str]]:
     """Return the violated rules, with the first elements that violate each."""
-    page.evaluate(TURNED)  # wait for transitions of colours
+    page.evaluate(WAIT_FOR_TRANSITIONS)
     # Style sheets cannot be preloaded from file://. Reporting passed rules would take as long as testing them.
     options |= {"preload": False, "resultTypes": ["violations"]}
     violations = Axe().run(page, options=options).response["violations"]
@@ -104,13 +104,13 @@ def test_axe_accepts_a_page(open_page: Open, path: str):
 @pytest.mark.parametrize("path", mark_release(DECKS, always=ONE_OF_EACH_KIND))
 def test_axe_accepts_slides_with_live_figures(open_page: Open, path: str):
     page = open_page(path)
-    for figure in live_on_slides(page):
-        turn_to(figure)
+    for figure in find_live_figures(page):
+        go_to_slide(figure)
         assert find_violations_by_scheme(page) == {}
 
 
 @pytest.mark.parametrize("path", mark_release(PAGES, always=ONE_OF_EACH_KIND & {*DECKS}))
-def test_axe_accepts_a_page_on_a_telephone(open_page: Open, path: str):
+def test_axe_accepts_a_page_on_a_phone(open_page: Open, path: str):
     page = open_page(path, viewport={"width": 390, "height": 844})
     page.wait_for_load_state()
     # Decks are stacked here: axe-core cannot measure the contrast of overlapping slides, as on a wide screen.

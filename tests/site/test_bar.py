@@ -97,7 +97,7 @@ def test_lessons_link_to_their_neighbours(open_page: Open, language: str, width:
 
 
 @pytest.mark.parametrize("language", mark_release(LANGUAGES, always=["zh-TW"]))
-def test_telephones_have_no_tabs_above_their_cells(open_page: Open, language: str):
+def test_phones_have_no_tabs_above_their_cells(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}", viewport={"width": 390, "height": 800})
     assert page.locator(".sd-tab-set[id] > label").filter(visible=True).count() == 0
     page.set_viewport_size({"width": 1280, "height": 800})

@@ -4,7 +4,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.site.browser import is_missing
+from tests.site.browser import has_failed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -15,12 +15,12 @@ def test_a_missing_file_is_noticed_but_not_an_interrupted_request(browser: "Brow
     page.goto(f"file://{site}/en/index.html")
     with page.expect_event("requestfailed") as missing:
         page.evaluate("new Image().src = 'there-is-no-such.svg'")
-    assert is_missing(missing.value)
+    assert has_failed(missing.value)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts requests and never answers
         slow = f"http://127.0.0.1:{silent.getsockname()[1]}/slow.svg"
         with page.expect_event("requestfailed") as interrupted:
             with page.expect_request(slow):
                 page.evaluate("address => { new Image().src = address }", slow)
             page.goto(f"file://{site}/zh-TW/index.html")
-    assert not is_missing(interrupted.value)
+    assert not has_failed(interrupted.value)
     page.close()

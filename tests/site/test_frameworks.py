@@ -12,13 +12,15 @@ from tests.site.conftest import LESSON, NOTEBOOKS, mark_release
 from tools.project.dist import WHEEL
 from tools.weave.lessons import LANGUAGES, ROOT, Notebook
 
-UNDER_THE_TITLE = ".sd-tab-set .launch"
-CHOSEN = '.sd-tab-set > input:checked + label[data-sync-group="framework"]'
+LAUNCH_BUTTONS = ".sd-tab-set .launch"
+CHOSEN_TABS = '.sd-tab-set > input:checked + label[data-sync-group="framework"]'
 
 
 def list_chosen_frameworks(page: Page) -> set[str]:
     """Return the frameworks chosen in any set of tabs; there should be only one."""
-    return set(page.locator(CHOSEN).evaluate_all("all => all.map(each => each.dataset.syncId)"))
+    return set(
+        page.locator(CHOSEN_TABS).evaluate_all("all => all.map(each => each.dataset.syncId)")
+    )
 
 
 def choose(page: Page, framework: str, cell: str = "cell-by-hand") -> None:
@@ -83,7 +85,7 @@ def test_a_passage_for_some_frameworks_is_hidden_in_others(open_page: Open):
     expect(keras).to_be_visible()
 
 
-def test_tabs_are_operated_by_the_keyboard(open_page: Open):
+def test_tabs_can_be_operated_by_keyboard(open_page: Open):
     page = open_page(f"en/{LESSON}")
     page.locator("#cell-setup > input").first.focus()
     page.keyboard.press("ArrowRight")
@@ -92,7 +94,7 @@ def test_tabs_are_operated_by_the_keyboard(open_page: Open):
 
 def test_buttons_open_the_notebook_of_the_framework(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}?framework=mxnet")
-    visible = page.locator(f"{UNDER_THE_TITLE}:visible a")
+    visible = page.locator(f"{LAUNCH_BUTTONS}:visible a")
     links = dict(visible.evaluate_all("all => all.map(each => [each.textContent, each.href])"))
     assert list(links) == ["Colab", "Kaggle", "Binder", "GitHub", "下載", "投影片"]
     notebook = "zh-TW/mxnet/self-attention-and-positional-encoding"
@@ -105,7 +107,7 @@ def test_buttons_open_the_notebook_of_the_framework(open_page: Open):
 
 def test_java_has_no_buttons_for_services_without_java(open_page: Open):
     page = open_page(f"en/{LESSON}?framework=djl")
-    buttons = page.locator(f"{UNDER_THE_TITLE}:visible a").all_inner_texts()
+    buttons = page.locator(f"{LAUNCH_BUTTONS}:visible a").all_inner_texts()
     assert buttons == ["Binder", "GitHub", "Download", "Slides"]
 
 

@@ -101,7 +101,7 @@ def test_teach_a_lesson_with_slides(browser: Browser, address: str, language: st
     page.context.close()
 
 
-def test_run_a_notebook_from_a_telephone(browser: Browser, address: str, language: str):
+def test_run_a_notebook_from_a_phone(browser: Browser, address: str, language: str):
     page = open_front_page(browser, address, language, **PHONE)
     page.locator(".gallery a").first.tap()
     page.wait_for_url(f"**/{language}/{list_lessons()[0].name}.html")

@@ -1,4 +1,4 @@
-"""Test every page as readers use it: with and without scripts, in print, on a telephone, from a search."""
+"""Test every page as readers use it: with and without scripts, in print, on a phone, from a search."""
 
 import io
 import re
@@ -274,7 +274,7 @@ def test_pages_follow_the_systems_theme_and_can_change_it(open_page: Open, schem
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("width", mark_release([320, 390], always=[320]))
-def test_a_telephone_does_not_scroll_sideways(open_page: Open, language: str, width: int):
+def test_a_phone_does_not_scroll_sideways(open_page: Open, language: str, width: int):
     for name in ("index.html", LESSON, "agreement.html", "slides.html"):
         page = open_page(f"{language}/{name}", viewport={"width": width, "height": 700})
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
@@ -322,7 +322,7 @@ def test_code_that_fits_has_no_shades(open_page: Open, theme: str):
 
 
 @pytest.mark.parametrize("language", mark_release(LANGUAGES, always=["en"]))
-def test_formulas_and_tables_fit_a_telephone_or_have_shades(open_page: Open, language: str):
+def test_formulas_and_tables_fit_a_phone_or_have_shades(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}", viewport={"width": 390, "height": 800})
     page.wait_for_load_state()
     blocks = page.locator("div.math, .table-wrapper").all()

@@ -28,7 +28,7 @@ ALIASES = {"EncoderBlock", "nn_Module"}
 PACKAGES = [framework.module for framework in PYTHON_FRAMEWORKS.values()]
 PYTHON_PAGES = [*PACKAGES, "common", "alias", ""]
 PAGES = [*PYTHON_PAGES, "kernel", "java"]
-IN_REPOSITORY = f"{REPOSITORY}/blob/{BRANCH}/"
+REPOSITORY_ADDRESS = f"{REPOSITORY}/blob/{BRANCH}/"
 MEMBERS_OF_PRIVATE_CLASSES = {"invoke"}
 CONSTANT = re.compile(r"[A-Z_]{2,}")  # of an enum, declared without "public"
 
@@ -40,7 +40,7 @@ PUBLIC_MODULES |= {
     for each in PYTHON_FRAMEWORKS.values()
     for package in each.packages
 }
-DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
+DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 PRIVATE = re.compile(r"(?<![\w^])_[A-Za-z]\w*")
 
 
@@ -156,15 +156,15 @@ def test_no_private_name_is_shown(site: Path, name: str) -> None:
     assert "_shared" not in text
     assert not PRIVATE.findall(text.replace("__", ""))
     for signature in read_page(name).select("dt.sig"):
-        for dotted in DOTTED.findall(signature.get_text()):
+        for dotted in DOTTED_NAME.findall(signature.get_text()):
             assert dotted.partition(".")[0] in PUBLIC_MODULES, signature.get_text()
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_links_lead_to_the_line_that_defines_a_name(site: Path, name: str) -> None:
     for each in read_entries(name):
-        assert each.link.startswith(IN_REPOSITORY)
-        path, line = each.link.removeprefix(IN_REPOSITORY).split("#L")
+        assert each.link.startswith(REPOSITORY_ADDRESS)
+        path, line = each.link.removeprefix(REPOSITORY_ADDRESS).split("#L")
         definition = (ROOT / path).read_text(encoding="utf-8").splitlines()[int(line) - 1]
         assert re.search(rf"\b{each.short_name}\b", definition), each
         assert path.endswith(".java") or re.match(r"\s*(class|def)\b", definition), each

@@ -5,15 +5,17 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.lessons.live import live_on_slides, turn_to
+from tests.lessons.live import find_live_figures, go_to_slide
 from tests.site.browser import Open
 from tests.site.conftest import FIRST_NOTEBOOKS, LESSON, NOTEBOOKS, mark_release
 from tools.site.slides import deck_path
 from tools.weave.lessons import Notebook
 
 DECKS = [*map(deck_path, FIRST_NOTEBOOKS)]
-LONGEST = [each for each in FIRST_NOTEBOOKS if each.lesson.name == LESSON.removesuffix(".html")]
-LONGEST_DECK = deck_path(LONGEST[0])
+LONGEST_NOTEBOOKS = [
+    each for each in FIRST_NOTEBOOKS if each.lesson.name == LESSON.removesuffix(".html")
+]
+LONGEST_DECK = deck_path(LONGEST_NOTEBOOKS[0])
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 MEASURE = """() => Reveal.getSlides().map((slide, number) => {
@@ -31,7 +33,7 @@ MEASURE = """() => Reveal.getSlides().map((slide, number) => {
 })"""
 
 
-@pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=LONGEST), ids=str)
+@pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=LONGEST_NOTEBOOKS), ids=str)
 def test_every_slide_fits_and_has_notes(open_page: Open, notebook: Notebook):
     page = open_page(deck_path(notebook))
     assert page.locator("html").get_attribute("lang") == notebook.language
@@ -80,10 +82,10 @@ def find_current_slide(page: Page) -> int:
 
 
 @pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
-def test_a_live_figure_keeps_its_keys_until_escape(open_page: Open, path: str):
+def test_a_live_figure_captures_keys_until_escape(open_page: Open, path: str):
     page = open_page(path)
-    for figure in live_on_slides(page):
-        turn_to(figure)
+    for figure in find_live_figures(page):
+        go_to_slide(figure)
         index = find_current_slide(page)
         for slider in figure.locator("input[type=range]").all():
             for key in ("Home", "ArrowRight"):
@@ -107,8 +109,8 @@ def test_a_live_figure_keeps_its_keys_until_escape(open_page: Open, path: str):
 
 def test_a_remote_control_changes_the_slide_from_a_live_figure(open_page: Open):
     page = open_page(f"slides/en/jax/{LESSON}")
-    figure = live_on_slides(page)[0]
-    turn_to(figure)
+    figure = find_live_figures(page)[0]
+    go_to_slide(figure)
     index = find_current_slide(page)
     for key, expected in (("PageDown", index + 1), ("PageUp", index)):
         figure.locator("input").first.evaluate("each => each.focus()")
@@ -119,8 +121,8 @@ def test_a_remote_control_changes_the_slide_from_a_live_figure(open_page: Open):
 @pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
 def test_a_slide_with_a_live_figure_fits_with_any_setting(open_page: Open, path: str):
     page = open_page(path)
-    for figure in live_on_slides(page):
-        turn_to(figure)
+    for figure in find_live_figures(page):
+        go_to_slide(figure)
         for text_field in figure.locator("input[type=text]").all():
             text_field.fill("one two three four five six seven eight nine")
         for box in figure.locator("input[type=checkbox]").all():
@@ -137,8 +139,8 @@ def test_a_live_figure_follows_mouse_and_finger(open_page: Open):
     page = open_page(
         "slides/en/jax/attention.html", viewport={"width": 1500, "height": 1100}, has_touch=True
     )
-    (figure,) = live_on_slides(page)
-    turn_to(figure)
+    (figure,) = find_live_figures(page)
+    go_to_slide(figure)
     index = find_current_slide(page)
     state = "each => each.live.state()"
 
@@ -151,7 +153,8 @@ def test_a_live_figure_follows_mouse_and_finger(open_page: Open):
     assert abs(distance) <= plot["width"] / 200  # half a step of a slider with 100 steps
 
     slider = figure.get_by_role("slider").first
-    box, before = slider.bounding_box(), figure.evaluate(state)["width"]
+    box = slider.bounding_box()
+    before = figure.evaluate(state)["width"]
     y = box["y"] + box["height"] / 2
     drag_finger(page, [(box["x"] + box["width"] * tenth / 10, y) for tenth in range(4, 10)])
     assert figure.evaluate(state)["width"] > before
@@ -178,17 +181,17 @@ def test_decks_load_live_figures_from_the_files_of_the_page(open_page: Open, pat
     assert {*deck_scripts} <= {*page_scripts}
 
 
-def test_the_tab_key_stays_out_of_hidden_slides(open_page: Open):
+def test_the_tab_key_skips_hidden_slides(open_page: Open):
     page = open_page(f"slides/en/jax/{LESSON}")
-    (figure,) = live_on_slides(page)
-    turn_to(figure)
+    (figure,) = find_live_figures(page)
+    go_to_slide(figure)
     page.keyboard.press("ArrowLeft")  # the figure is now on the next slide, already laid out
     for _ in range(8):
         page.keyboard.press("Tab")
         assert page.evaluate("!document.activeElement.closest('section:not(.present)')")
 
 
-# Decks on telephones and on paper
+# Decks on phones and on paper
 
 # Measures the positions, the right edge and the font sizes of stacked slides.
 MEASURE_STACKED = """() => [...document.querySelectorAll(".slides > section")].map((slide) => {
@@ -214,7 +217,7 @@ MEASURE_STACKED = """() => [...document.querySelectorAll(".slides > section")].m
 
 @pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
 @pytest.mark.parametrize("width", mark_release([320, 390], always=[320]))
-def test_slides_are_stacked_on_a_telephone(open_page: Open, path: str, width: int):
+def test_slides_are_stacked_on_a_phone(open_page: Open, path: str, width: int):
     page = open_page(f"{path}#/2", **PHONE | {"viewport": {"width": width, "height": 844}})
     page.wait_for_load_state()
     slides = page.evaluate(MEASURE_STACKED)
@@ -231,19 +234,20 @@ def test_slides_are_stacked_on_a_telephone(open_page: Open, path: str, width: in
         assert not each["notes"], each
 
 
-def test_a_live_figure_works_on_a_telephone(open_page: Open):
+def test_a_live_figure_works_on_a_phone(open_page: Open):
     page = open_page("slides/zh-TW/jax/attention.html", **PHONE)
-    (figure,) = live_on_slides(page)
+    (figure,) = find_live_figures(page)
     slider = figure.get_by_role("slider").first
     slider.scroll_into_view_if_needed()
-    box, before = slider.bounding_box(), slider.input_value()
+    box = slider.bounding_box()
+    before = slider.input_value()
     page.touchscreen.tap(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
     assert int(slider.input_value()) > int(before)
 
 
 @pytest.mark.release  # `make test` opens decks at both widths
 def test_resizing_the_window_stacks_and_unstacks_slides(open_page: Open):
-    # The deck reloads itself. Chromium crashed at this in a tab that had shown other pages.
+    # The deck reloads itself. Chromium crashed on this in a tab that had shown other pages.
     page = open_page(f"slides/en/jax/{LESSON}", in_new_tab=True)
     for width, is_stacked in ((390, True), (1280, False)):
         page.set_viewport_size({"width": width, "height": 844})
@@ -259,7 +263,7 @@ def test_slides_in_the_speakers_window_are_not_stacked(open_page: Open):
 @pytest.mark.parametrize("path", mark_release(DECKS, always=[LONGEST_DECK]))
 def test_slides_are_stacked_in_print(open_page: Open, path: str):
     page = open_page(path, color_scheme="dark", viewport={"width": 794, "height": 1123})
-    turn_to(live_on_slides(page)[0])
+    go_to_slide(find_live_figures(page)[0])
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     slides = page.evaluate(MEASURE_STACKED)

@@ -22,7 +22,7 @@ from tools.book.run import CAUSES, Outcome, find_cause
 from tools.book.words import TABLE_TEXT
 from tools.weave.lessons import LANGUAGES
 
-OLD = """\
+OLD_PAGE = """\
 ```{.python .input}
 from d2l import mxnet as d2l
 ```
@@ -41,7 +41,7 @@ never = "run"
 d2l.one = 1
 ```
 """
-NEW = """\
+NEW_PAGE = """\
 ```{.python .input  n=1}
 %load_ext d2lbook.tab
 tab.interact_select(["pytorch", 'jax'])
@@ -73,7 +73,7 @@ class A:
 """
 
 
-FOR_JAX = """\
+JAX_CLASS = """\
 class A:
     def f(self):
         self.a = 1
@@ -85,9 +85,9 @@ class A:
 def book(tmp_path: Path) -> Path:
     chapter = tmp_path / "chapter_toys"
     chapter.mkdir()
-    (chapter / "old.md").write_text(OLD)
-    (chapter / "new.md").write_text(NEW)
-    (chapter / "old_origin.md").write_text(OLD)
+    (chapter / "old.md").write_text(OLD_PAGE)
+    (chapter / "new.md").write_text(NEW_PAGE)
+    (chapter / "old_origin.md").write_text(OLD_PAGE)
     (chapter / "words.md").write_text("# Words\n\n```{.python .input}\n#@tab all\n1 + 1\n```\n")
     return tmp_path
 
@@ -102,7 +102,7 @@ def test_pages_that_use_d2l_are_run_with_the_cells_of_each_framework(book: Path)
         sources[page.name, framework] = [cell.source.strip() for cell in cells]
     assert sources == {
         ("toys/new", "pytorch"): ["d2l.second = 'of PyTorch alone'", "class A:\n    d = 4"],
-        ("toys/new", "jax"): ["d2l.first = 'jax'", FOR_JAX],
+        ("toys/new", "jax"): ["d2l.first = 'jax'", JAX_CLASS],
         ("toys/old", "pytorch"): ["from d2l import torch as d2l", "d2l.one = 1"],
         ("toys/old", "mxnet"): ["from d2l import mxnet as d2l", "d2l.one = 1"],
     }
@@ -139,7 +139,7 @@ TRACE = "IndexError Traceback (most recent call last)\nCell In[1], line 2\n---->
         ("ImportError", "cannot import name 'a' from 'b'", "", "page"),
         ("RuntimeError", "Found no NVIDIA driver on your system", "", "gpu"),
         ("URLError", "<urlopen error [Errno -3] Temporary failure in name>", "", "network"),
-        # A page that indexes more GPUs than the machine has needs a GPU.
+        # A page that indexes a GPU beyond the machine's last one needs a GPU.
         ("IndexError", "list index out of range", TRACE.format("x = devices('gpu')[1]"), "gpu"),
         ("IndexError", "list index out of range", TRACE.format("x = others[0]"), "page"),
     ],
@@ -159,10 +159,10 @@ TABLES = """\
 | Linear networks (Chinese) | 0 of 1 |  |  |
 | all | 1 of 2 | 0 of 1 | 0 of 1 |
 
-Of 4 pairs of page and framework that were run, 1 came from the first cell to the last; of the 3 that need neither a GPU \
-nor something they fetch themselves, 33.3 %. The others, with what each stumbles over:
+Of 4 pairs of page and framework that were run, 1 ran from the first cell to the last; of the 3 that need neither a GPU \
+nor a download of their own, 33.3 % did. The others, with the first error of each:
 
-| page | in | because of | the first error |
+| page | framework | cause | first error |
 |:--|:--|:--|:--|
 | sgd (English) | JAX, TensorFlow | today's framework or library | `TypeError: a \\| b` |
 | a (Chinese) | PyTorch | it needs a GPU |  |
@@ -251,7 +251,7 @@ def test_make_book_runs_pages_with_small_data_and_records_results(
         main([*arguments, "--rest"])
 
 
-def test_a_folder_without_pages_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_pages_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no page there uses d2l; need a copy of D2L's repository"):
         main([str(tmp_path)])
     assert read_edition(tmp_path) == "en"

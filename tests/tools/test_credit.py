@@ -15,7 +15,7 @@ from tools.weave.credit import CREDIT_TEXTS, render_credit
 from tools.weave.launch import REPOSITORY
 from tools.weave.lessons import LANGUAGES, ROOT, list_notebooks
 
-# Creative Commons selects the browser's language, except for Chinese, which needs a page of its own.
+# Creative Commons selects the browser's language, except for Chinese, which needs its own page.
 LICENSE_PAGES = {"en": "", "zh-TW": "deed.zh-hant"}
 
 

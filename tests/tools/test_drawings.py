@@ -1,7 +1,7 @@
 """Test that every visible change of a drawing is noticed.
 
 Each element and each attribute of a drawing is changed in turn. If the comparison then finds no difference, the pixels
-have to be equal.
+must be equal.
 """
 
 import re

@@ -113,7 +113,7 @@ def test_a_test_that_fails_without_a_fault_does_not_count() -> None:
     class FakeWorkshop:
         """A workshop in which the second of two tests fails with or without a fault."""
 
-        def try_unchanged(self, check: Check) -> Outcome:
+        def try_without_fault(self, check: Check) -> Outcome:
             return Outcome(["two"], noticed_by=replace(check, tests=check.tests[1:]))
 
     results: list[Outcomes] = []

@@ -22,7 +22,7 @@ OLDER_D2L = ROOT / "requirements" / "d2l-0.17.txt"
 
 
 def parse_pins(lock: str) -> list[Requirement]:
-    """Return a lock's requirements, which may have a package once for each version of Python."""
+    """Return a lock's requirements; a package may occur once for each version of Python."""
     lines = re.findall(r"^[a-z0-9][^\\\n]*==[^\\\n]*", lock, re.MULTILINE)
     return [Requirement(line.strip()) for line in lines]
 
@@ -58,7 +58,7 @@ def test_a_lock_has_all_required_packages(lock):
 
 
 # Packages that tests/shim/each/jax/oracle.py replaces by a few lines.
-REPLACED = {"jax": {"tensorflow", "tensorflow_datasets"}}
+REPLACED_PACKAGES = {"jax": {"tensorflow", "tensorflow_datasets"}}
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
@@ -69,11 +69,13 @@ def test_a_lock_has_what_upstreams_d2l_imports(lock):
     upstream = [file.read_text(encoding="utf-8") for file in versions if file.exists()]
     assert bool(upstream) == (ROOT / "tests" / "shim" / "each" / lock.stem / "oracle.py").exists()
     imports = re.findall(r"^(?:import|from) (\w+)", "\n".join(upstream), re.MULTILINE)
-    # A framework need not be installed.
+    # The framework itself may not be installed.
     packages = {each.module: [each.distribution] for each in FRAMEWORKS[lock.stem].packages}
     packages |= packages_distributions()
     names = {pin.name for pin in parse_pins(lock.read_text(encoding="utf-8"))}
-    for module in {*imports} - {"d2l", *sys.stdlib_module_names} - REPLACED.get(lock.stem, set()):
+    for module in (
+        {*imports} - {"d2l", *sys.stdlib_module_names} - REPLACED_PACKAGES.get(lock.stem, set())
+    ):
         needed = {name.lower() for name in packages.get(module, [module])}
         assert needed & names, f"add {module} to upstream-{lock.stem}, and run `make lock`"
 

@@ -1,7 +1,7 @@
 """Test which changes of a notebook the extended nbval (tools/run/regression.py) accepts.
 
 A kernel takes seconds to start. So one run of pytest tests all notebooks, and a notebook has
-several changes, each in a cell of its own.
+several changes, each in its own cell.
 """
 
 import os
@@ -127,8 +127,8 @@ def remove_picture(notebook: NotebookNode) -> None:
 
 
 BLUE = Image.new("RGB", (30, 20), "blue")
-SPOTTED = BLUE.copy()
-SPOTTED.paste("black", (4, 4, 8, 8))
+BLUE_WITH_SPOT = BLUE.copy()
+BLUE_WITH_SPOT.paste("black", (4, 4, 8, 8))
 
 
 def clear_outputs(name: str) -> Change:
@@ -170,11 +170,11 @@ ACCEPTED: list[Change] = [
 REFUSED: dict[str, list[tuple[Change, str]]] = {
     "figure": [
         (change_figure("#0072b2", "#d55e00", with_png=True), "the fresh figure differs"),
-        (replace_png_of_figure, "another picture than the SVG: 2 x 2 pixels"),
+        (replace_png_of_figure, "differs from the SVG: 2 x 2 pixels"),
         (change_output("figure", "plot of", "chart of"), "text/plain"),
     ],
     "picture": [
-        (replace_picture(encode(SPOTTED)), "16 of 600 pixels differ"),
+        (replace_picture(encode(BLUE_WITH_SPOT)), "16 of 600 pixels differ"),
         (remove_picture, "Unexpected output fields from running code: {'image/png'}"),
     ],
     "number": [

@@ -261,7 +261,7 @@ GERMAN = "# Titel\n\n<<one>>\n\n## Teil\n\n<<two>>\n"
 
 @pytest.fixture
 def weave_german(weave_lesson: Weave, lesson: Path) -> Callable[..., NotebookNode]:
-    """Return a function that weaves a German text, beside an English one."""
+    """Return a function that weaves a German text next to an English one."""
 
     def make(text: str, code: str = HELLO, english: str = ENGLISH) -> NotebookNode:
         (lesson / "text.de.md").write_text(text, encoding="utf-8")

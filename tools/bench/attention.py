@@ -39,7 +39,9 @@ class Cost(NamedTuple):
 def main(arguments: list[str] | None = None) -> int:
     """Return 1 if the shim is slower than upstream, or on average than the framework's own layer."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.attention", description=__doc__)
-    parser.add_argument("framework", nargs="*", default=[*PYTHON_FRAMEWORKS], help="only these")
+    parser.add_argument(
+        "framework", nargs="*", default=[*PYTHON_FRAMEWORKS], help="measure only these"
+    )
     parser.add_argument(
         "--lengths",
         type=int,

@@ -77,7 +77,9 @@ def measure_rounds(framework: str, package: str, count: int) -> list[Import]:
 def main(arguments: list[str] | None = None) -> int:
     """Return 1 if the shim is slower than allowed."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.imports", description=__doc__)
-    parser.add_argument("framework", nargs="*", default=[*PYTHON_FRAMEWORKS], help="only these")
+    parser.add_argument(
+        "framework", nargs="*", default=[*PYTHON_FRAMEWORKS], help="measure only these"
+    )
     parser.add_argument("--rounds", type=int, default=11)
     options = parser.parse_args(arguments)
     print("seconds to import     alone    shim   upstream   shim/alone   upstream/alone")

@@ -1,7 +1,7 @@
 """``python -m tools.bench.regression [FRAMEWORK ...]``: measure how long the notebook regression takes.
 
-Run, one after the other: plain nbval, without and with xdist; our regression run; and the lessons' programs alone, as
-many at a time, which is the lower bound.
+Run, one after the other: plain nbval, without and with xdist; our regression run; and the lessons' programs alone, with
+as many jobs, as a lower bound.
 """
 
 import argparse
@@ -71,17 +71,17 @@ def _program_fails(notebook: Notebook) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return 1 if our run has failures or is slower than allowed."""
+    """Measure all runs; return 1 if ours has failures or is slower than allowed."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.regression", description=__doc__)
-    parser.add_argument("framework", nargs="*", help="only these")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at a time")
+    parser.add_argument("framework", nargs="*", help="measure only these")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="parallel jobs")
     options = parser.parse_args(arguments)
     jobs = ["-n", str(options.jobs)]
     notebooks = list(list_notebooks(frameworks=options.framework or None))
     folders = sorted({notebook.path.parent for notebook in notebooks})
-    one_per_code_file = list({notebook.code: notebook for notebook in notebooks}.values())
+    one_per_program = list({notebook.code: notebook for notebook in notebooks}.values())
     plain = ["--noconftest", "-c", os.devnull, "--rootdir", str(ROOT)]
-    counts = f"{len(notebooks)} notebooks of {len(one_per_code_file)} code files"
+    counts = f"{len(notebooks)} notebooks of {len(one_per_program)} programs"
     print(f"{counts}, {options.jobs} at a time")
     with neutral_environment():  # limits threads: more would only slow plain nbval down
         a = measure("(a) plain nbval", lambda: count_failed_cells(folders, *plain))
@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
     c = measure("(c) ours", lambda: count_failed_cells(folders, *jobs))
     d = measure(
-        "(d) the code files, bare", lambda: count_failed_programs(one_per_code_file, options.jobs)
+        "(d) the programs alone", lambda: count_failed_programs(one_per_program, options.jobs)
     )
     print(f"\n(c) / (a) = {c.seconds / a.seconds:.2f} (allowed: up to 0.50)")
     print(f"(c) / (b) = {c.seconds / b.seconds:.2f}")

@@ -2,7 +2,7 @@
 
 Cells are fenced blocks marked ``.input``. The first line names a cell's frameworks: ``#@tab pytorch, mxnet`` in older
 pages, ``%%tab`` in newer ones; ``all`` means every framework. A cell without this line belongs to the page's first
-framework: MXNet in older pages, PyTorch in newer ones. A page exists in the frameworks that have a cell of their own;
+framework: MXNet in older pages, PyTorch in newer ones. A page exists in each framework that has its own cell;
 a newer page also in those that it lists at its beginning.
 """
 
@@ -88,7 +88,7 @@ def select_lines(source: str, framework: str) -> str:
 
 
 def list_pages(book: Path) -> list[Page]:
-    """Return the pages of all chapters, without the originals that translators keep beside them."""
+    """Return the pages of all chapters, without the originals that translators keep next to them."""
     paths = sorted(book.glob("chapter_*/*.md"))
     return [Page(path) for path in paths if not path.stem.endswith("_origin")]
 

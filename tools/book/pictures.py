@@ -17,7 +17,7 @@ HOTDOGS = 16  # of each class; a page shows eight
 CLASSES, PER_CLASS = 8, 40
 BREEDS, PER_BREED = 32, 6  # validation gets one dog of each breed, which is a batch
 BANANAS = 16  # a page shows ten
-SEGMENTED = 64  # one batch
+NUM_SEGMENTED = 64  # one batch
 CROP_SIZE = 320, 480  # height and width to which D2L crops them
 FIGURE = 281, 364  # half the size of D2L's cat and dog
 FIGURES = re.compile(r"\.\./img/([\w-]+\.(?:jpg|png))")
@@ -31,7 +31,7 @@ def make_archives(folder: Path, code: str) -> None:
 
 
 def copy_figures(folder: Path, code: str, book: Path) -> None:
-    """Copy the figures that code opens from the book, and draw those that the book lacks."""
+    """Copy the figures that code opens from the book, and draw those that are missing in the book."""
     folder.mkdir()
     rng = np.random.default_rng(4)
     for name in sorted(set(FIGURES.findall(code))):
@@ -95,7 +95,7 @@ def _make_voc(folder: Path, rng: np.random.Generator) -> None:
     """Draw pictures, larger than D2L crops them, with an object of one class in the middle."""
     height, width = CROP_SIZE[0] + 10, CROP_SIZE[1] + 20
     colors = []
-    for number in range(SEGMENTED):
+    for number in range(NUM_SEGMENTED):
         color = np.zeros((height, width, 3), np.uint8)
         color[80:240, 100:300] = VOC_COLORMAP[1 + number % 20]
         colors.append(color)

@@ -18,9 +18,8 @@ from tools.book.words import TABLE_TEXT, TableText
 from tools.weave.lessons import ROOT
 from tools.weave.prose import ORIGINAL
 
-if (
-    TYPE_CHECKING
-):  # `make` reads the results each time, and does not need the modules that run pages
+# `make` reads the results each time, and does not need the modules that run pages.
+if TYPE_CHECKING:
     from tools.book.run import Outcome
 
 RESULTS = ROOT / "docs" / "book.jsonl"

@@ -27,9 +27,9 @@ import d2l_compat.alias
 from d2l_compat._shared.data import hub
 hub.verify_check_sum = lambda path, check_sum: None  # the files are stand-ins with other checksums
 """
-# Settings that let today's libraries run code as old as the pages. Readers need them as well.
+# Settings with which today's libraries run the pages' old code. Readers need them as well.
 SWITCHES = {"TF_USE_LEGACY_KERAS": "1", "PANDAS_FUTURE_INFER_STRING": "0"}
-# The version of d2l for which an edition of the book was written; for other editions, the newest.
+# The version of d2l for which an edition of the book was written; other editions use the newest.
 VERSIONS = {"zh": "0.17"}
 MISSING_PACKAGE = re.compile(r"it is not installed|^ImportError: Failed importing \w+\.")
 GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(|non cpu device", re.IGNORECASE)
@@ -50,7 +50,7 @@ class Outcome:
     passed: int  # number of cells before the one that failed
     seconds: float
     error: str = ""  # first line of the message
-    line: int = 0  # of the failed cell in the page
+    line: int = 0  # where the failed cell is in the page
     cause: str = ""  # a key of CAUSES
 
     @property
@@ -82,9 +82,8 @@ def run_page(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> 
     sentences = stand_ins.LONG if "TimeMachine(" in code else stand_ins.SHORT
     started = time.monotonic()
     with TemporaryDirectory(prefix="book-") as folder:
-        work = (
-            Path(folder) / "page" / "work"
-        )  # two levels down, so that ../data and ../img are within the folder
+        # Two levels down, so that ../data and ../img are within the folder.
+        work = Path(folder) / "page" / "work"
         work.mkdir(parents=True)
         stand_ins.make_data(Path(folder) / "data", images, sentences)
         pictures.make_archives(Path(folder) / "data", code)
@@ -159,7 +158,7 @@ def find_cause(name: str, message: str, trace: str) -> str:
         return "name"
     if name == "ModuleNotFoundError" or MISSING_PACKAGE.search(f"{name}: {message}"):
         return "package"
-    # The second condition holds for a page that uses one GPU more than the machine has.
+    # The second condition holds for a page that uses more GPUs than the machine has.
     if GPU.search(f"{name} {message}") or (name == "IndexError" and INDEXED_GPU.search(trace)):
         return "gpu"
     if NETWORK.search(f"{name} {message}"):

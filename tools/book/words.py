@@ -69,13 +69,13 @@ TABLE_TEXT = {
         all="all",
         count="{} of {}",
         summary=(
-            "Of {pairs} pairs of page and framework that were run, {passed} came from the first cell to the last; of the {testable} that "
-            "need neither a GPU nor something they fetch themselves, {share} %. The others, with what each stumbles over:"
+            "Of {pairs} pairs of page and framework that were run, {passed} ran from the first cell to the last; of the {testable} that "
+            "need neither a GPU nor a download of their own, {share} % did. The others, with the first error of each:"
         ),
         page="page",
-        framework="in",
-        cause="because of",
-        error="the first error",
+        framework="framework",
+        cause="cause",
+        error="first error",
     ),
     "zh-TW": TableText(
         editions={"en": "英", "zh": "簡中"},

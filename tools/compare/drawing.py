@@ -228,9 +228,8 @@ def _split_places(key: str, text: str, frame: Frame) -> tuple[str, list[Place]]:
         return NUMBER.sub("", text), Frame(frame.tolerance).measure_all(_parse_numbers(text))
     if key == "d":
         commands = _strip_numbers(text)
-        if commands.strip(
-            "MLCQSTz"
-        ):  # the numbers of other commands do not alternate between x and y
+        # The numbers of other commands do not alternate between x and y.
+        if commands.strip("MLCQSTz"):
             return text, []
         return commands, frame.measure_all(_parse_numbers(text))
     number = NUMBER.match(text)

@@ -1,7 +1,7 @@
 """Compare two figures by what they show, not by their bytes.
 
 A figure consists of an SVG, a PNG and words. Two SVGs are compared element by element
-(tools/compare/drawing.py). Everything in them has to be equal, with these tolerances:
+(tools/compare/drawing.py). Everything in them must be equal, with these tolerances:
 
 * positions may differ by ``Tolerance.points``; those of words, and of shapes placed beside them, by SPACING
 * the colour of a heat map's cell may differ by ``Tolerance.levels``

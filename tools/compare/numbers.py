@@ -1,4 +1,4 @@
-"""Compare two texts: the words have to be equal, and the numbers within a tolerance."""
+"""Compare two texts: the words must be equal, and the numbers within a tolerance."""
 
 import re
 from collections.abc import Iterable

@@ -95,7 +95,7 @@ def compare_png_with_svg(png: str, svg: str) -> str | None:
     except ValueError as error:
         return f"damaged: {error}"
     fault = _compare_pixels(expected, stored)
-    return f"the PNG is another picture than the SVG: {fault}" if fault else None
+    return f"the PNG differs from the SVG: {fault}" if fault else None
 
 
 def compare_pngs(stored: str, fresh: str) -> str | None:

@@ -1,7 +1,7 @@
 """``python -m tools.project.dist FOLDER [TAG]``: build the package into a folder, and check it with twine.
 
 The wheel is built from the sdist, which proves that the sdist is complete. Nothing is downloaded. The TAG of a release
-has to be "v" and the version, and the changelog has to begin with this version and a date.
+must be "v" and the version, and the changelog must begin with this version and a date.
 """
 
 import re

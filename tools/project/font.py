@@ -1,7 +1,7 @@
 """``python -m tools.project.font``: make the font for Chinese text in figures.
 
 matplotlib's font and those of notebook services have no Chinese characters. This font is a subset of Noto Sans CJK TC,
-which has to be installed (Debian's fonts-noto-cjk). It has the characters in the lessons' drawings and in the strings
+which must be installed (Debian's fonts-noto-cjk). It has the characters in the lessons' drawings and in the strings
 of their cells. The result is reproducible.
 """
 

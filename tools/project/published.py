@@ -34,7 +34,7 @@ BROWSER = {"User-Agent": "Mozilla/5.0"}
 
 
 def main() -> int:
-    """Print a sentence per problem, which says what to change; return 1 if there is any."""
+    """Print a sentence for each problem, with what to change; return 1 if there are any."""
     notebooks = list(list_notebooks())
     services = (SOURCE, COLAB, KAGGLE, BINDER)
     links = {service.name: service.link(notebooks[0]) for service in services}
@@ -97,7 +97,7 @@ def check_services(links: Mapping[str, str]) -> Iterator[str]:
 
 
 def _open(address: str) -> str:
-    """Open an address; return the final one, after redirects. Raise URLError."""
+    """Open an address; return the final one, after redirects. Raise URLError if that fails."""
     try:
         with urlopen(Request(address, headers=BROWSER), timeout=TIMEOUT) as response:
             return str(response.url)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a file's text; after any failure the old text is still there. Raise OSError."""
+    """Replace a file's text, or keep the old text and raise OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:

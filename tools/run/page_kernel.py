@@ -93,9 +93,8 @@ class PageKernel(RunningKernel):
         self.kc.start_channels()
         self.executed: dict[Identity, Execution] = {}
         self.running: Execution | None = None
-        self.unread: deque[dict[str, Any]] = (
-            deque()
-        )  # replayed messages that nbval has not read yet
+        # Replayed messages that nbval has not read yet.
+        self.unread: deque[dict[str, Any]] = deque()
         self.names: dict[int, str] = {}  # of the first notebook's cells, by number
         self.next_cell = 0, ""  # number and name
         self.suffix = ".java" if kernel_name == "java" else ".py"

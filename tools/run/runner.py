@@ -221,7 +221,8 @@ class Runner:
                 )
             except ExecutionError as error:
                 step = steps[error.index]
-                name, notebook = step.identity.name, draft.find_notebook(step)
+                name = step.identity.name
+                notebook = draft.find_notebook(step)
                 raise _make_lesson_error(notebook, name, error.index + 1, str(error)) from None
             self.progress(draft.page, len(steps), len(steps))
             fresh = {
@@ -265,7 +266,7 @@ class Runner:
             self.executed_here.update(current)
 
     def _is_outdated(self, notebook: Notebook, current: Fingerprint) -> bool:
-        """Check whether the committed fingerprint has to be replaced although the outputs are the same.
+        """Check whether the committed fingerprint must be replaced although the outputs are the same.
 
         Versions that the lock has for another Python do not count: each Python would undo the other's change.
         """

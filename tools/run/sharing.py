@@ -1,7 +1,7 @@
 """Plan the execution of a page, whose notebooks in several languages share a kernel and most of their cells.
 
 Cells that differ only in comments and docstrings count as one cell, which is executed once. A cell whose strings differ
-is executed in each language, one after the other. So it has to be repeatable: it shows the same and leaves the same
+is executed in each language, one after the other. So it must be repeatable: it shows the same and leaves the same
 state each time. If such a cell only defines functions or classes, the definitions are executed again, in the right
 language, before a cell that names them.
 

@@ -7,7 +7,15 @@ from pygments.token import Comment, Keyword, Name, Operator, String, Text, _Toke
 from sphinx.application import Sphinx
 
 # The token types that keep their markup. A subtype gets the markup of the type that contains it.
-HIGHLIGHTED = (Comment, Keyword, String, Operator.Word, Name.Builtin, Name.Class, Name.Function)
+HIGHLIGHTED_TOKENS = (
+    Comment,
+    Keyword,
+    String,
+    Operator.Word,
+    Name.Builtin,
+    Name.Class,
+    Name.Function,
+)
 LANGUAGES = {"python": "page-python", "java": "page-java"}
 
 
@@ -15,7 +23,7 @@ def _merge_token_types(
     tokens: Iterator[tuple[_TokenType, str]],
 ) -> Iterator[tuple[_TokenType, str]]:
     for token_type, text in tokens:
-        yield next((each for each in HIGHLIGHTED if token_type in each), Text), text
+        yield next((each for each in HIGHLIGHTED_TOKENS if token_type in each), Text), text
 
 
 class SparsePythonLexer(PythonLexer):

@@ -1,4 +1,4 @@
-"""Extend the context of every page by the bar, links to other languages and previews, and shrink its HTML."""
+"""Add the bar, links to other languages and previews to the context of every page, and shrink its HTML."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ SIZE = re.compile(
 # Furo's labels that it does not translate.
 LABEL = re.compile(r'Toggle navigation of |(?<= aria-label=")[^"]+|(?<=<title>)[^<]+')
 translate = get_translation("sphinx")
-# Style sheets of 100 kilobytes, of which a page needs one; site.css repeats that part.
+# Style sheets of 100 kilobytes, of which pages need only one kilobyte; site.css contains that part.
 UNUSED_CSS = ("sphinx-design", "mystnb", "graphviz")
 
 
@@ -115,7 +115,7 @@ def _load_lazily(app: Sphinx, image: re.Match[str]) -> str:
 
 
 def _find_counterpart(app: Sphinx, pagename: str, tag: str) -> str:
-    """Return the name of a page in another language: its own, or the front page's if it is not translated."""
+    """Return the name of a page's translation into another language, or of the front page if there is none."""
     sources = Path(app.srcdir).parent / tag
     # The reference is translated as a whole or not at all.
     source = "reference" if pagename.startswith("reference/") else pagename

@@ -13,14 +13,14 @@ from xml.etree.ElementTree import Element
 from matplotlib.font_manager import findfont, get_font
 
 from d2l_compat._shared.description import CHINESE
-from d2l_compat._shared.fonts import FONT, OTHERS
+from d2l_compat._shared.fonts import FALLBACK_FAMILIES, FONT
 from tools.compare.drawing import SQUARE, is_heat_map
 
 SVG = "{http://www.w3.org/2000/svg}"
 HREF = "{http://www.w3.org/1999/xlink}href"
 FAMILY = "DejaVu Sans, Verdana, sans-serif"
 # These fonts have the forms of Chinese characters that are used in Taiwan.
-CHINESE_FAMILY = FAMILY.replace("sans-serif", ", ".join([*OTHERS[:5], "sans-serif"]))
+CHINESE_FAMILY = FAMILY.replace("sans-serif", ", ".join([*FALLBACK_FAMILIES[:5], "sans-serif"]))
 # The transform of a group of outlines: its position, a rotation or none, and a hundredth of its font size.
 TRANSFORM = re.compile(r"(translate\([^)]*\)(?: rotate\([^)]*\))?) scale\(([\d.]+) -[\d.]+\)")
 LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")

@@ -14,14 +14,14 @@ from sphinx.application import Sphinx
 
 from tools.weave.lessons import ROOT, list_lessons
 
-SHARED = ROOT / "lessons" / "_live"
+SHARED_FOLDER = ROOT / "lessons" / "_live"
 STATIC = ROOT / "build" / "site-sources" / "static"  # copied into the site by Sphinx
 
 
 def collect() -> None:
     """Copy the files of all figures into STATIC, those of each lesson into a folder of its name."""
     shutil.rmtree(STATIC, ignore_errors=True)
-    shutil.copytree(SHARED, STATIC / "live")
+    shutil.copytree(SHARED_FOLDER, STATIC / "live")
     for lesson in list_lessons():
         if (lesson / "live").exists():
             ignore_claims = shutil.ignore_patterns("*.py", "__pycache__")

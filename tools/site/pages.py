@@ -78,7 +78,7 @@ def _group_by_block(text: Path) -> list[tuple[str, list[Passage]]]:
 
 
 def _read_cells(notebook: Notebook) -> dict[str, NotebookNode]:
-    """Return the code cells of an executed notebook, by name. Raise LessonError."""
+    """Return the code cells of an executed notebook, by name. Raise LessonError if it cannot be read."""
     try:
         content = nbformat.read(notebook.path, as_version=4)
     except OSError as error:

@@ -55,7 +55,7 @@ def list_decks(notebooks: list[Notebook]) -> str:
 
 
 def write_slides(notebooks: list[Notebook], site: Path) -> None:
-    """Write all decks, and a copy of reveal.js for each language. Raise LessonError."""
+    """Write all decks, and a copy of reveal.js for each language. Raise LessonError if a text has no slide."""
     for language in {notebook.language for notebook in notebooks}:
         _write_reveal(site / "slides" / language / "reveal", language)
     exporter = SlidesExporter(
@@ -103,7 +103,7 @@ def _ignore_unused(folder: str, names: list[str]) -> list[str]:
 
 
 def make_deck(notebook: Notebook) -> NotebookNode:
-    """Return a deck as a notebook whose cells are marked for nbconvert. Raise LessonError."""
+    """Return a deck as a notebook whose cells are marked for nbconvert. Raise LessonError if it has no slide."""
     executed = nbformat.read(notebook.path, as_version=4)
     code_cells = {cell.id: cell for cell in executed.cells if cell.cell_type == "code"}
     result = v4.new_notebook(metadata=executed.metadata)

@@ -106,12 +106,12 @@ def list_lessons(root: Path = ROOT) -> list[Path]:
 
 
 def read_proof_lesson(root: Path = ROOT) -> str:
-    """Return the name of the lesson that is executed once on each machine, or "". Raise LessonError."""
+    """Return the name of the lesson executed once on each machine, or "". Raise LessonError if it is invalid."""
     return tomllib.loads(_read_chapter(root)[1]).get("proof", "")
 
 
 def _read_chapter(root: Path) -> tuple[Path, str]:
-    """Return the chapter's file and its text, which is valid TOML. Raise LessonError."""
+    """Return the chapter's file and its text. Raise LessonError if it is not valid TOML."""
     chapter = root / "lessons" / "chapter.toml"
     try:
         text = chapter.read_text(encoding="utf-8-sig")
@@ -162,7 +162,7 @@ def describe_missing_notebooks(
 def _list_requested(
     languages: list[str] | None, frameworks: list[str] | None, root: Path
 ) -> Iterator[Notebook]:
-    """Yield the requested notebooks, whether or not they exist. Raise LessonError."""
+    """Yield the requested notebooks, whether or not they exist. Raise LessonError for an invalid or unknown name."""
     lessons = list_lessons(root)
     available = {
         "lesson": [lesson.name for lesson in lessons],

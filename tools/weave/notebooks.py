@@ -31,7 +31,7 @@ IMAGE = re.compile(
 
 
 def weave(notebook: Notebook) -> NotebookNode:
-    """Return a notebook's content without outputs. Raise LessonError."""
+    """Return a notebook's content without outputs. Raise LessonError if the lesson is invalid."""
     check_same_order(notebook)
     check_translations(notebook)
     cells = read_code(notebook.code, notebook.language)

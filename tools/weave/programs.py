@@ -52,7 +52,7 @@ class ProgramCell:
 
 
 def read_code(file: Path, language: str = ORIGINAL) -> dict[str, ProgramCell]:
-    """Return a code file's cells by name, in order, in the reader's language. Raise LessonError."""
+    """Return a code file's cells by name, in order and translated. Raise LessonError if the file is invalid."""
     cells = _parse_cells(file, read_file(file))
     if language != ORIGINAL:
         sources = [(cell.source, cell.line) for cell in cells]

@@ -64,7 +64,7 @@ class Passage:
 
 
 def read_text(file: Path, framework: str) -> Iterator[Passage]:
-    """Yield the passages of one framework's notebook, a new one at each heading. Raise LessonError."""
+    """Yield the passages of one framework's notebook, split at each heading. Raise LessonError if it is invalid."""
     passages = [
         passage
         for passage in read_passages(file)
@@ -90,7 +90,7 @@ def join_prose(passages: list[Passage]) -> Iterator[Passage]:
 
 
 def read_passages(file: Path) -> Iterator[Passage]:
-    """Yield all passages of a text, a new one at each heading, cell and block. Raise LessonError."""
+    """Yield all passages of a text, split at each heading, cell and block. Raise LessonError if the text is invalid."""
     passage = Passage(line=1)
     block: Block | None = None
     fence = ""  # the open code fence or $$
@@ -111,7 +111,8 @@ def read_passages(file: Path) -> Iterator[Passage]:
             if block is None:
                 raise LessonError("the end of a block without a beginning", file, number)
             yield passage
-            passage, block = Passage(number + 1), None
+            passage = Passage(number + 1)
+            block = None
             continue
         elif mark := FENCE.match(line):
             fence, fence_line = mark[1], number
@@ -223,7 +224,7 @@ def _yield_unless_empty(passage: Passage) -> Iterator[Passage]:
 
 
 def read_file(file: Path) -> str:
-    """Return a file's text without a byte order mark. Raise LessonError."""
+    """Return a file's text without a byte order mark. Raise LessonError if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:

@@ -9,7 +9,7 @@
     "largest difference" = "最大的差"
 
 Entries are replaced in comments, docstrings and strings, the longest first, but not next to a letter or digit. A blank
-in an entry also matches the end of a line. Every English word needs an entry, and every entry has to be used.
+in an entry also matches the end of a line. Every English word needs an entry, and every entry must be used.
 """
 
 import ast
@@ -152,7 +152,7 @@ class _RemoveWords(ast.NodeTransformer):
 
 
 def read_translations(lesson: Path, language: str) -> Translations:
-    """Return a lesson's table for a language, empty if there is no file. Raise LessonError."""
+    """Return a lesson's table for a language, empty if there is no file. Raise LessonError if the table is invalid."""
     file = lesson / f"words.{language}.toml"
     table: dict[str, Any] = {}
     if file.exists():

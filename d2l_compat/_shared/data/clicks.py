@@ -56,7 +56,7 @@ def check_numbers(feat_mapper: Any, defaults: Any, num_feat: int) -> None:
 
 
 def encode(rows: list[Row], numbers: Numbers, defaults: dict[int, int]) -> NDArray[np.int64]:
-    """Return the numbers of all values, (rows, fields); a field's numbers follow those of the field before."""
+    """Return the numbers of all values, (rows, fields); a field's numbers follow those of the previous field."""
     starts = np.cumsum([0, *field_sizes(numbers)])[:-1]
     columns = [
         [numbers[field].get(value, defaults[field]) for value in values]

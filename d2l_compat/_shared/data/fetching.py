@@ -120,7 +120,7 @@ def _receive(url: str, part: Path, clock: "_Clock") -> None:
 
 
 def _request(url: str, start: int, clock: "_Clock") -> HTTPResponse:
-    """Request the file's bytes from ``start`` on, or all of them where the server has none after it."""
+    """Request the file's bytes from ``start`` on, or all of them if the server has none after it."""
     send = partial(build_opener(_Handler(clock)).open, timeout=_TIMEOUT)
     request = Request(url, headers={"Range": f"bytes={start}-"} if start else {})
     try:
@@ -152,7 +152,7 @@ def _classify_errors() -> Iterator[None]:
     except _PermanentError:
         raise
     except HTTPError as error:
-        raise _PermanentError(error) from error
+        raise _PermanentError(" ".join(str(error).split())) from error
     except Exception as error:  # unexpected bytes from a server can raise nearly anything
         raise _ConnectionLostError(" ".join(str(error).split()) or type(error).__name__) from error
 

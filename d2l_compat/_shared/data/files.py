@@ -78,7 +78,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     The lock is a file in the system's temporary folder, since the folder itself may be read-only, and holds only data.
     There are at most 256 locks; folders that share one only wait for each other.
     """
-    from filelock import FileLock  # on first use, since it imports asyncio
+    from filelock import FileLock  # imported on first use, since it imports asyncio
 
     digest = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
     with FileLock(Path(gettempdir()) / f"d2l-{digest[:2]}.lock", mode=0o666):  # for all users

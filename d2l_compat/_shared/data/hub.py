@@ -127,7 +127,7 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
             if source and not is_present:
                 _link(path, source)
             elif not is_present:
-                from d2l_compat._shared.data.fetching import fetch  # on first use
+                from d2l_compat._shared.data.fetching import fetch  # imported on first use
 
                 print(f"Downloading {path} from {url} ...")
                 fetch(url, path, check_sum)
@@ -144,7 +144,7 @@ def locate(name: str, folder: str | Path) -> str:
 
 def _resolve(url: str, sha1_hash: str | None) -> tuple[str, str, str | None]:
     """Return the address, the file's name and its check sum for an address or a name in ``DATA_HUB``."""
-    from d2l_compat._shared.data.fetching import to_https  # on first use
+    from d2l_compat._shared.data.fetching import to_https  # imported on first use
 
     check_instance("url", url, str, "an https address, or a name")
     if not url.startswith(("http://", "https://")):
@@ -189,7 +189,7 @@ def extract(filename: str | Path, folder: str | Path | None = None) -> None:
     Raises ValueError for a file of another kind, a broken one, one that would write outside of the folder or unpack to
     too many bytes, and OSError if it cannot be read or written.
     """
-    from d2l_compat._shared.data.archives import unpack  # on first use
+    from d2l_compat._shared.data.archives import unpack  # imported on first use
 
     check_instance("filename", filename, (str, os.PathLike), "a file's name")
     if folder is not None:
@@ -199,7 +199,7 @@ def extract(filename: str | Path, folder: str | Path | None = None) -> None:
 
 
 def download_extract(name: str, folder: str | Path | None = None) -> str:
-    """Download an archive of ``DATA_HUB``, unpack it beside itself, and return the path of its folder.
+    """Download an archive of ``DATA_HUB``, unpack it in place, and return the path of its folder.
 
     That is the archive's name without its suffix, or ``folder``. Raises what :func:`download` and
     :func:`extract` raise.

@@ -51,7 +51,7 @@ class Pictures:
         image = self.images[index]
         height, width = self.size
         if image.shape != self.size:
-            from PIL import Image  # on first use
+            from PIL import Image  # imported on first use
 
             picture = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
             image = np.asarray(picture)
@@ -69,7 +69,7 @@ class FashionMNIST:
 def get_fashion_mnist_labels(labels: Any) -> list[str]:
     """Return the names of Fashion-MNIST's labels, which are numbers from 0 to 9.
 
-    Raises TypeError or ValueError for others.
+    Raises TypeError or ValueError for other arguments.
     """
     return _label_names("labels", labels)
 

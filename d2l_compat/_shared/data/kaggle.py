@@ -16,7 +16,7 @@ from d2l_compat._shared.data.files import rephrase_os_errors
 def read_csv_labels(fname: str | Path) -> dict[str, str]:
     """Read names from a file's first column and labels from its second, after a line of headings.
 
-    Raises FileNotFoundError where there is no such file, ValueError for a line of more or fewer columns.
+    Raises FileNotFoundError if there is no such file, ValueError for a line of more or fewer columns.
     """
     check_instance("fname", fname, (str, Path), "a file's name")
     with rephrase_os_errors("fname", Path(fname), "a file that can be read"):
@@ -30,7 +30,7 @@ def read_csv_labels(fname: str | Path) -> dict[str, str]:
 def copyfile(filename: str | Path, target_dir: str | Path) -> None:
     """Copy a file into a folder, which is created if necessary.
 
-    Raises FileNotFoundError where there is no such file, OSError where it cannot be copied.
+    Raises FileNotFoundError if there is no such file, OSError if it cannot be copied.
     """
     for what, value in ("filename", filename), ("target_dir", target_dir):
         check_instance(what, value, (str, Path), "a name")
@@ -42,10 +42,10 @@ def copyfile(filename: str | Path, target_dir: str | Path) -> None:
 def reorg_train_valid(data_dir: str | Path, labels: Mapping[str, str], valid_ratio: float) -> int:
     """Copy the pictures of ``train`` to folders ``train`` and ``valid``, and all of them to ``train_valid``.
 
-    Each of these has a folder for each label; ``labels`` maps a picture's name without its suffix to its label. The same
-    number of each class goes to ``valid``: ``valid_ratio`` of the pictures of the rarest class, at least 1. Returns this
-    number. Raises TypeError or ValueError if there are no labels or ``valid_ratio`` is not from 0 to 1, KeyError for a
-    picture without a label, and FileNotFoundError if there is no such folder.
+    Each of these has a folder for each label; ``labels`` maps a picture's name without its suffix to its label. The
+    same number of each class goes to ``valid``: ``valid_ratio`` of the pictures of the rarest class, at least 1.
+    Returns this number. Raises TypeError or ValueError if there are no labels or ``valid_ratio`` is not from 0 to 1,
+    KeyError for a picture without a label, and FileNotFoundError if there is no such folder.
     """
     check_instance("labels", labels, Mapping, "a label for each name")
     need = "a share, from 0 to 1"
@@ -68,7 +68,7 @@ def reorg_train_valid(data_dir: str | Path, labels: Mapping[str, str], valid_rat
 def reorg_test(data_dir: str | Path) -> None:
     """Copy the pictures of ``test`` into ``test/unknown``, since their labels are unknown.
 
-    Raises FileNotFoundError where there is no such folder.
+    Raises FileNotFoundError if there is no such folder.
     """
     output = _output_folder(data_dir)
     for picture in _list_pictures(data_dir, "test"):

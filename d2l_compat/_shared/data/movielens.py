@@ -34,7 +34,7 @@ def split(
     test_ratio: float,
     draw: Callable[[int], NDArray[Any]],
 ) -> tuple[Any, Any]:
-    """Split the ratings into tables for training and for the test; ``draw(n)`` draws n numbers from 0 to 1."""
+    """Split the ratings into a training table and a test table; ``draw(n)`` draws n numbers from 0 to 1."""
     _check_table(data, num_users, num_items)
     if split_mode == "seq-aware":
         return _split_newest(data)
@@ -83,7 +83,7 @@ def list_interactions(
 def _check_table(data: Any, num_users: Any, num_items: Any) -> None:
     """Check that a table's users and items are counted from 1 to ``num_users`` and ``num_items``."""
     if not hasattr(data, "iloc") or data.ndim != 2 or data.shape[1] < len(COLUMNS):
-        need = f"a table of pandas with {', '.join(COLUMNS)}"
+        need = f"a pandas table with {', '.join(COLUMNS)}"
         raise TypeError(fault("data", format_value(data), need))
     counts = size("num_users", num_users), size("num_items", num_items)
     for column, (what, count) in enumerate(zip(("users", "items"), counts, strict=True)):

@@ -23,9 +23,9 @@ Examples = tuple[Numbers, Numbers]
 
 
 def read_imdb(data_dir: str | Path, is_train: bool) -> tuple[list[str], list[int]]:
-    """Read film reviews and their labels, for training or for the test: positive ones, 1, then negative ones, 0.
+    """Read film reviews and their labels, for training or testing: positive ones, 1, then negative ones, 0.
 
-    Each kind is sorted by file names. Raises FileNotFoundError where there is no such folder.
+    Each kind is sorted by file names. Raises FileNotFoundError if there is no such folder.
     """
     folder = _check_folder(data_dir, is_train)
     part = folder / ("train" if is_train else "test")
@@ -39,7 +39,7 @@ def read_imdb(data_dir: str | Path, is_train: bool) -> tuple[list[str], list[int
 
 
 def load_imdb(batch_size: int, num_steps: int) -> tuple[Examples, Examples, Vocab]:
-    """Load token indices (reviews, num_steps) and labels (reviews,), for training and for the test, and the vocabulary.
+    """Load token indices (reviews, num_steps) and labels (reviews,), for training and testing, and the vocabulary.
 
     As in D2L, shorter reviews are padded with ``<unk>``.
     """
@@ -58,8 +58,8 @@ def load_imdb(batch_size: int, num_steps: int) -> tuple[Examples, Examples, Voca
 def read_snli(data_dir: str | Path, is_train: bool) -> tuple[list[str], list[str], list[int]]:
     """Read premises, hypotheses, and their labels: 0 entailment, 1 contradiction, 2 neutral.
 
-    They are for training or for the test; pairs on whose label people did not agree are left out. Raises
-    FileNotFoundError where there is no such file, ValueError where it has other lines.
+    They are for training or testing; pairs without an agreed label are left out. Raises
+    FileNotFoundError if there is no such file, ValueError if it has other lines.
     """
     folder = _check_folder(data_dir, is_train)
     path = folder / f"snli_1.0_{'train' if is_train else 'test'}.txt"
@@ -102,9 +102,9 @@ class SNLI:
     tensor: Callable[[Any], Any]  # the framework's
 
     def __init__(self, dataset: Any, num_steps: int, vocab: Any = None) -> None:
-        """Encode ``dataset``, a result of :func:`read_snli`; ``vocab`` by default has its words that occur 5 times.
+        """Encode ``dataset``, a result of :func:`read_snli`; ``vocab`` defaults to its words that occur at least 5 times.
 
-        Raises TypeError or ValueError for others.
+        Raises TypeError or ValueError for other arguments.
         """
         self.num_steps = size("num_steps", num_steps)
         premises, hypotheses, labels = _parse_dataset(dataset)
@@ -128,7 +128,7 @@ class SNLI:
 
 def _parse_dataset(dataset: Any) -> tuple[list[list[str]], list[list[str]], Numbers]:
     """Return tokenized premises and hypotheses, and labels; check their types and numbers."""
-    need = "premises, hypotheses and labels, as many of each, at least one"
+    need = "the same number of premises, hypotheses and labels, at least one"
     if not isinstance(dataset, (tuple, list)) or len(dataset) != 3:
         raise TypeError(fault("dataset", format_value(dataset), need))
     premises, hypotheses = map(tokenize, dataset[:2])
@@ -142,7 +142,7 @@ def _parse_dataset(dataset: Any) -> tuple[list[list[str]], list[list[str]], Numb
 
 
 def load_snli(dataset: Callable[..., Any], batch_size: int, num_steps: int) -> tuple[Any, Any]:
-    """Create the framework's ``SNLIDataset`` for training and for the test, with the vocabulary of the first."""
+    """Create the framework's ``SNLIDataset`` for training and testing, with the vocabulary of the training data."""
     size("batch_size", batch_size)
     size("num_steps", num_steps)
     data_dir = download_extract("SNLI")
@@ -162,7 +162,7 @@ def encode_words(what: str, sentence: Any, vocab: Vocab) -> list[list[int]]:
 
 def encode_string(sequence: Any, vocab: Vocab) -> list[list[int]]:
     """Return the token indices, (1, words), of a string with at least one word."""
-    check_instance("sequence", sequence, str, "a sentence, a string")
+    check_instance("sequence", sequence, str, "a sentence as a string")
     return encode_words("sequence", sequence.split(), vocab)
 
 

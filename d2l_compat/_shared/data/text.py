@@ -1,4 +1,4 @@
-"""Tokens, vocabularies, and BLEU, a measure of translations."""
+"""Tokens, vocabularies, and the BLEU score of translations."""
 
 import math
 from collections import Counter
@@ -15,8 +15,8 @@ UNKNOWN = "<unk>"
 class Vocab:
     """A vocabulary: the tokens in ``tokens`` that occur often enough, in alphabetical order.
 
-    ``vocab[token]`` is a token's index, and ``vocab[list]`` are those of a (nested) list; an unknown token has the index
-    of ``<unk>``. ``len(vocab)`` is the number of tokens. Where D2L_VERSION is 0.17, ``<unk>`` comes first, then
+    ``vocab[token]`` is a token's index, and ``vocab[list]`` are those of a (nested) list; an unknown token has the
+    index of ``<unk>``. ``len(vocab)`` is the number of tokens. Where D2L_VERSION is 0.17, ``<unk>`` comes first, then
     ``reserved_tokens``, then the others, frequent ones before rare ones.
     """
 
@@ -26,10 +26,10 @@ class Vocab:
         min_freq: int = 0,
         reserved_tokens: Sequence[str] | None = (),
     ) -> None:
-        """Count ``tokens``, a list of tokens or of lists of them; ``reserved_tokens`` are always included.
+        """Count ``tokens``, a list of tokens or of lists of tokens; ``reserved_tokens`` are always included.
 
-        Raises TypeError or ValueError if ``min_freq`` is not an integer of at least 0, TypeError for a string instead of
-        a list.
+        Raises TypeError or ValueError if ``min_freq`` is not an integer of at least 0, TypeError for a string instead
+        of a list.
         """
         min_freq = integer("min_freq", min_freq, 0)
         reserved = _count("reserved_tokens", reserved_tokens)
@@ -49,20 +49,20 @@ class Vocab:
     def __getitem__(self, tokens: Any) -> Any:
         if isinstance(tokens, (list, tuple)):
             return [self[token] for token in tokens]
-        check_instance("tokens", tokens, str, "a token, a string, or a list of them")
+        check_instance("tokens", tokens, str, "a token (a string), or a list of tokens")
         return self.token_to_idx.get(tokens, self.unk)
 
     def to_tokens(self, indices: Any) -> Any:
         """Return the token of an index, or the list of tokens of a list or array of indices.
 
-        Raises IndexError for an index without a token, ValueError for a number that is not whole, and TypeError for
-        anything else.
+        Raises IndexError for an index without a token, ValueError for a number that is not an integer, and TypeError
+        for anything else.
         """
         is_list = isinstance(indices, Sequence) and not isinstance(indices, (str, bytes))
         if is_list or getattr(indices, "ndim", 0) > 0:
             return [self.to_tokens(index) for index in indices]
         number = to_numpy("indices", indices)
-        need = f"numbers from 0 to {len(self) - 1}, whole ones"
+        need = f"integers from 0 to {len(self) - 1}"
         if number.dtype.kind == "b":
             raise TypeError(fault("indices", number, need))
         if number % 1 != 0:
@@ -80,16 +80,16 @@ class Vocab:
 def check_vocab(vocab: Any) -> Any:
     """Return ``vocab`` if it has the methods of :class:`Vocab`, else raise TypeError."""
     if not all(hasattr(vocab, name) for name in ("__getitem__", "__len__", "to_tokens", "unk")):
-        raise TypeError(fault("vocab", type(vocab).__name__, "a vocabulary, as Vocab is"))
+        raise TypeError(fault("vocab", type(vocab).__name__, "a vocabulary, such as a Vocab"))
     return vocab
 
 
 def tokenize(lines: Iterable[str], token: str = "word") -> list[list[str]]:
-    """Split each line into words, separated by blanks, or with ``token="char"`` into characters.
+    """Split each line at whitespace into words, or into characters if ``token`` is "char".
 
-    Raises TypeError if ``lines`` is not a list of strings, ValueError for another ``token``.
+    Raises TypeError if ``lines`` is not a list of strings, ValueError for any other ``token``.
     """
-    need = "a list of lines, strings"
+    need = "a list of strings"
     if isinstance(lines, str) or not isinstance(lines, Iterable):
         raise TypeError(fault("lines", format_value(lines), need))
     if not isinstance(token, str) or token not in ("word", "char"):
@@ -101,14 +101,14 @@ def tokenize(lines: Iterable[str], token: str = "word") -> list[list[str]]:
 
 
 def count_corpus(tokens: Iterable[Any]) -> Counter[str]:
-    """Count the tokens in a list of tokens or of lists of tokens. Raises TypeError for others."""
+    """Count the tokens in a list of tokens or of lists of tokens. Raises TypeError for other arguments."""
     return _count("tokens", tokens)
 
 
 def truncate_pad(line: list[Any], num_steps: int, padding_token: Any) -> list[Any]:
     """Cut ``line`` off at ``num_steps`` tokens, or pad it to this length with ``padding_token``.
 
-    Raises TypeError if ``line`` is no list, TypeError or ValueError if ``num_steps`` is below 1.
+    Raises TypeError if ``line`` is not a list, TypeError or ValueError if ``num_steps`` is below 1.
     """
     check_instance("line", line, list, "a list of tokens")
     return fit_length(line, size("num_steps", num_steps), padding_token)
@@ -119,7 +119,7 @@ def fit_length(line: list[Any], num_steps: int, padding: Any) -> list[Any]:
 
 
 def _count(what: str, tokens: Any) -> Counter[str]:
-    """Count the tokens in a list of tokens or of lists of tokens; None is an empty list."""
+    """Count the tokens in a list of tokens or of lists of tokens; None counts as an empty list."""
     if isinstance(tokens, str):
         raise TypeError(fault(what, "a string", "a list of tokens"))
     check_instance(what, () if tokens is None else tokens, Iterable, "a list of tokens")
@@ -143,17 +143,17 @@ def _flatten(tokens: Iterable[Any]) -> Iterable[Any]:
 def bleu(pred_seq: str, label_seq: str, k: int) -> float:
     """Return the BLEU score of a predicted sentence, from 0 to 1, for n-grams up to length ``k``.
 
-    It is that of Papineni et al. (2002) with D2L's weights: exp(min(0, 1 - len_label / len_pred)) times the product over
-    n of p_n^(1 / 2^n), where p_n is the share of predicted n-grams that match the label, each at most as often as it
-    occurs there. Tokens are separated by blanks. n-grams longer than the prediction do not count. An empty prediction
-    scores 0.
+    It is that of Papineni et al. (2002) with D2L's weights: exp(min(0, 1 - len_label / len_pred)) times the product
+    over n of p_n^(1 / 2^n), where p_n is the share of predicted n-grams that match the label, each at most as often as
+    it occurs there. Tokens are separated by blanks. n-grams longer than the prediction do not count. An empty
+    prediction scores 0.
 
-    Raises TypeError if the sentences are not strings, TypeError or ValueError where ``k`` is not an
+    Raises TypeError if the sentences are not strings, TypeError or ValueError if ``k`` is not an
     integer of at least 1.
     """
     k = integer("k", k, 1)
-    check_instance("pred_seq", pred_seq, str, "a sentence, a string")
-    check_instance("label_seq", label_seq, str, "a sentence, a string")
+    check_instance("pred_seq", pred_seq, str, "a sentence as a string")
+    check_instance("label_seq", label_seq, str, "a sentence as a string")
     pred, label = pred_seq.split(" "), label_seq.split(" ")
     if not pred_seq:
         return 0.0

@@ -39,7 +39,7 @@ def read_time_machine() -> list[str]:
 def load_corpus_time_machine(max_tokens: int = -1) -> tuple[list[int], Any]:
     """Return the novel as a list of character indices, the first ``max_tokens`` or all, and their vocabulary.
 
-    Raises TypeError if ``max_tokens`` is no integer, and what :func:`download` raises.
+    Raises TypeError if ``max_tokens`` is not an integer, and what :func:`download` raises.
     """
     max_tokens = integer("max_tokens", max_tokens)
     lines = tokenize(read_time_machine(), "char")
@@ -76,7 +76,7 @@ def sequential_batches(
 
 
 def _check_corpus(corpus: Sequence[int], batch_size: int, num_steps: int) -> Numbers:
-    need = "a list of numbers of tokens"
+    need = "a list of token indices"
     for what, value in ("batch_size", batch_size), ("num_steps", num_steps):
         size(what, value)
     check_instance("corpus", corpus, (list, tuple, range, np.ndarray), need)
@@ -117,7 +117,7 @@ class TimeMachine(DataModule):
 
     def build(self, raw_text: str, vocab: Any = None) -> tuple[list[int], Any]:
         """Return a text as a list of character indices, and the vocabulary: ``vocab``, or its own."""
-        check_instance("raw_text", raw_text, str, "a text, a string")
+        check_instance("raw_text", raw_text, str, "a text as a string")
         tokens = self._tokenize(self._preprocess(raw_text))
         vocab = Vocab(tokens) if vocab is None else vocab
         return vocab[tokens], vocab

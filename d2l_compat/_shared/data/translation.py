@@ -23,14 +23,14 @@ Numbers = NDArray[np.int32]
 
 def read(root: str | Path = "../data") -> str:
     """Return the corpus, a pair per line, with a tab between the two sentences."""
-    import zipfile  # on first use
+    import zipfile  # imported on first use
 
     with zipfile.ZipFile(locate("fra-eng", root)) as archive:
         return archive.read("fra-eng/fra.txt").decode("utf-8")
 
 
 def preprocess(text: str) -> str:
-    """Convert to lower case and plain blanks, with a blank before each comma, full stop, ``!`` and ``?``."""
+    """Convert to lower case and ordinary spaces, with a space before each comma, full stop, ``!`` and ``?``."""
     text = text.replace("\u202f", " ").replace("\xa0", " ").lower()
     return "".join(
         f" {char}" if char in ",.!?" and previous not in ("", " ") else char
@@ -39,9 +39,9 @@ def preprocess(text: str) -> str:
 
 
 def tokenize(text: str, num_examples: int | None) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the sentences of both languages as lists of tokens; lines of another form are skipped.
+    """Return the sentences of both languages as lists of tokens; skip lines that are not pairs.
 
-    As in D2L, ``num_examples`` is the index of the last line read, so that one more line is read.
+    As in D2L, ``num_examples`` is the index of the last line read, so one more line is read than it says.
     """
     lines = text.split("\n")
     pairs = [line.split("\t") for line in lines[: num_examples + 1 if num_examples else None]]
@@ -50,7 +50,7 @@ def tokenize(text: str, num_examples: int | None) -> tuple[list[list[str]], list
 
 
 def check_sizes(*sizes: int) -> None:
-    """Check that ``batch_size``, ``num_steps`` and optional numbers of pairs are integers of at least 1."""
+    """Check that ``batch_size``, ``num_steps``, ``num_train`` and ``num_val`` are at least 1; the last two are optional."""
     for what, size in zip(("batch_size", "num_steps", "num_train", "num_val"), sizes, strict=False):
         checks.size(what, size)
 
@@ -90,7 +90,7 @@ class MTFraEng(DataModule):
     def __init__(
         self, batch_size: int, num_steps: int = 9, num_train: int = 512, num_val: int = 128
     ) -> None:
-        """Load the corpus; sentences are padded or cut off to ``num_steps`` tokens.
+        """Load the corpus; sentences are padded or truncated to ``num_steps`` tokens.
 
         Raises TypeError or ValueError for sizes below 1.
         """
@@ -139,9 +139,7 @@ class MTFraEng(DataModule):
                 checks.check_instance(what, sentence, str, "a list of sentences, strings")
         if len(src_sentences) != len(tgt_sentences):
             got = f"{len(src_sentences)} and {len(tgt_sentences)}"
-            raise ValueError(
-                checks.fault("sentences", got, "as many in one language as in the other")
-            )
+            raise ValueError(checks.fault("sentences", got, "the same number in both languages"))
         return "\n".join(map("\t".join, zip(src_sentences, tgt_sentences, strict=True)))
 
     def _encode(

@@ -33,18 +33,29 @@ VOC_CLASSES = [
     "train",
     "tv/monitor",
 ]
-# VOC's rule for the colour of a class: the bits of its index go to red, green and blue in turn, from the highest bit down.
+
+
+def _color_value(index: int, channel: int) -> int:
+    """Return the red, green or blue (``channel`` 0, 1 or 2) of a class's colour, from 0 to 255.
+
+    This is VOC's rule: the bits of the index go to red, green and blue in turn, and fill each from its highest bit
+    down.
+    """
+    return sum((index >> (3 * i + channel) & 1) << (7 - i) for i in range(3))
+
+
 VOC_COLORMAP = [
-    [sum((index >> (3 * i + channel) & 1) << (7 - i) for i in range(3)) for channel in range(3)]
-    for index in range(len(VOC_CLASSES))
+    [_color_value(index, channel) for channel in range(3)] for index in range(len(VOC_CLASSES))
 ]
-MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's red, green and blue
+# ImageNet's mean and standard deviation of red, green and blue.
+MEAN = (0.485, 0.456, 0.406)
+DEVIATION = (0.229, 0.224, 0.225)
 Pixels = NDArray[np.uint8]
 
 
 def read_picture(path: str | Path) -> Pixels:
-    """Read a picture as (height, width, 3), from 0 to 255. Raises FileNotFoundError if there is none."""
-    from PIL import Image  # on first use
+    """Read a picture as (height, width, 3), from 0 to 255. Raises FileNotFoundError if it is missing."""
+    from PIL import Image  # imported on first use
 
     with (
         rephrase_os_errors("path", Path(path), "a picture that can be read"),
@@ -54,7 +65,7 @@ def read_picture(path: str | Path) -> Pixels:
 
 
 def read(voc_dir: str | Path, is_train: bool) -> tuple[list[Pixels], list[Pixels]]:
-    """Read pictures for training or for the test, and the pictures that show their pixels' classes as colours."""
+    """Read pictures for training or testing, and the pictures that show their pixels' classes as colours."""
     check_instance("voc_dir", voc_dir, (str, Path), "a folder's name")
     check_instance("is_train", is_train, (bool, int), "True or False")
     folder = Path(voc_dir)
@@ -80,7 +91,7 @@ def labels_by_color() -> NDArray[np.int64]:
 
 
 def check_pixels(colormap: Any, axis: int, what: str = "colormap") -> None:
-    """Check that a picture has three axes, with red, green and blue on this one."""
+    """Check that a picture has three axes, and three colours along ``axis``."""
     shape = tuple(getattr(colormap, "shape", ()))
     if len(shape) != 3 or shape[axis] != 3:
         axes = "(3, height, width)" if axis == 0 else "(height, width, 3)"
@@ -89,13 +100,13 @@ def check_pixels(colormap: Any, axis: int, what: str = "colormap") -> None:
 
 
 def check_pair(feature: Any, label: Any, axis: int) -> None:
-    """Check that two pictures have the same height and width, and their colours on this axis."""
+    """Check that two pictures have the same height and width, and three colours along ``axis``."""
     check_pixels(feature, axis, "feature")
     shape = tuple(getattr(label, "shape", ()))
     sides: list[int] = [*feature.shape[:axis], *feature.shape[axis + 1 :]]
     if len(shape) != 3 or [*shape[:axis], *shape[axis + 1 :]] != sides:
         got = f"shape {shape}" if shape else format_value(label)
-        need = f"a picture of {sides[0]} x {sides[1]} pixels, as the feature is"
+        need = f"a picture of {sides[0]} x {sides[1]} pixels, like the feature"
         raise ValueError(fault("label", got, need))
 
 
@@ -104,7 +115,7 @@ def check_table(colormap2label: Any) -> None:
     shape = tuple(getattr(colormap2label, "shape", ()))
     if shape != (256**3,):
         got = f"shape {shape}" if shape else format_value(colormap2label)
-        raise ValueError(fault("colormap2label", got, "what voc_colormap2label gives"))
+        raise ValueError(fault("colormap2label", got, "the result of voc_colormap2label"))
 
 
 def check_crop_size(crop_size: Any) -> tuple[int, int]:

@@ -27,8 +27,8 @@ def get_tokens_and_segments(
 ) -> tuple[Tokens, list[int]]:
     """Return BERT's tokens for one or two sentences, and the segment of each: 0 for the first sentence, 1 for the second.
 
-    The tokens are ``<cls>``, the first sentence, ``<sep>``, the second, ``<sep>``. Raises TypeError if the sentences are
-    no lists of tokens.
+    The tokens are ``<cls>``, the first sentence, ``<sep>``, the second, ``<sep>``. Raises TypeError if the sentences
+    are not lists of tokens.
     """
     check_instance("tokens_a", tokens_a, (list, tuple), "a list of tokens")
     first = [CLS, *tokens_a, SEP]
@@ -40,7 +40,7 @@ def get_tokens_and_segments(
 
 
 def read(data_dir: str | Path) -> list[list[str]]:
-    """Return the paragraphs with more than one sentence, in random order: lists of strings in lower case."""
+    """Return the paragraphs with more than one sentence, in random order, as lists of sentences in lower case."""
     check_instance("data_dir", data_dir, (str, Path), "a folder's name")
     path = Path(data_dir, "wiki.train.tokens")
     with (
@@ -55,8 +55,8 @@ def read(data_dir: str | Path) -> list[list[str]]:
 def make_examples(paragraphs: Any, max_len: int) -> tuple[Vocab, tuple[NDArray[Any], ...]]:
     """Return the vocabulary, and pairs of sentences with some tokens masked, half of them consecutive.
 
-    The arrays are tokens and segments (pairs, max_len), lengths (pairs,), positions of masked tokens, their weights, 1 or
-    0 for padding, and their labels, each (pairs, predictions), and 1 where the second sentence follows the first
+    The arrays are tokens and segments (pairs, max_len), lengths (pairs,), positions of masked tokens, their weights, 1
+    or 0 for padding, and their labels, each (pairs, predictions), and 1 where the second sentence follows the first
     (pairs,). Weights are float32, all others int64. Longer pairs are left out.
     """
     size("max_len", max_len)
@@ -124,7 +124,7 @@ class WikiText:
     def __init__(self, paragraphs: Any, max_len: int) -> None:
         """Create the tensors.
 
-        Raises TypeError or ValueError if the paragraphs are no lists of sentences, or no pair fits into ``max_len``.
+        Raises TypeError or ValueError if the paragraphs are not lists of sentences, or no pair fits into ``max_len``.
         """
         self.vocab, arrays = make_examples(paragraphs, max_len)
         self._columns = [*map(self.tensor, arrays)]

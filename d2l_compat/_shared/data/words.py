@@ -35,8 +35,8 @@ def read_ptb() -> list[list[str]]:
 def subsample(sentences: Any, vocab: Any) -> tuple[list[list[str]], Any]:
     """Remove unknown words and some of the frequent ones; return the sentences, and the count of each known word before.
 
-    A word whose share of all words is f stays with probability sqrt(1e-4 / f). Raises TypeError if ``sentences`` are no
-    lists of words, or ``vocab`` is no vocabulary.
+    A word whose share of all words is f stays with probability sqrt(1e-4 / f). Raises TypeError if ``sentences`` are
+    not lists of words, or ``vocab`` is not a vocabulary.
     """
     lines = _check_lists("sentences", sentences, "words")
     check_vocab(vocab)
@@ -51,8 +51,8 @@ def subsample(sentences: Any, vocab: Any) -> tuple[list[list[str]], Any]:
 def get_centers_and_contexts(corpus: Any, max_window_size: int) -> tuple[list[Any], list[Any]]:
     """Return each word, and the words around it in its sentence, within a random distance up to ``max_window_size``.
 
-    Sentences of one word are left out. Raises TypeError or ValueError if ``corpus`` is no list of lists, or the size is
-    below 1.
+    Sentences of one word are left out. Raises TypeError or ValueError if ``corpus`` is not a list of lists, or the size
+    is below 1.
     """
     size("max_window_size", max_window_size)
     centers, contexts = [], []
@@ -93,9 +93,9 @@ def get_negatives(all_contexts: Any, vocab: Any, counter: Any, K: int) -> list[l
     """Draw ``K`` noise words for each word of a context, none of which are in it; return a list for each context.
 
     All words but ``<unk>`` are drawn, with their counts to the power of 0.75 as weights. Raises TypeError or ValueError
-    if the contexts are no lists, ``counter`` has no counts, ``K`` is below 0, or a context contains all words.
+    if the contexts are not lists, ``counter`` has no counts, ``K`` is below 0, or a context contains all words.
     """
-    contexts = _check_lists("all_contexts", all_contexts, "numbers of words")
+    contexts = _check_lists("all_contexts", all_contexts, "word indices")
     check_vocab(vocab)
     check_instance(
         "counter", counter, Mapping, "how often each word occurs, as subsample returns it"

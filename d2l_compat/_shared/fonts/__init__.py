@@ -1,7 +1,7 @@
 """Fonts for Chinese words in figures, which matplotlib's own font lacks.
 
 The font in this folder has the words of the lessons, which therefore look the same on every machine. For other
-words, the first installed one of ``OTHERS`` is used.
+words, the first installed one of ``FALLBACK_FAMILIES`` is used.
 """
 
 from functools import cache
@@ -12,7 +12,7 @@ from d2l_compat._shared.description import CHINESE
 
 FONT = Path(__file__).parent / "NotoSansTC-lessons.otf"
 FAMILY = "Noto Sans TC lessons"
-OTHERS = (
+FALLBACK_FAMILIES = (
     "Noto Sans CJK TC",
     "Noto Sans TC",
     "PingFang TC",
@@ -30,14 +30,14 @@ def write_chinese(figure: Any) -> None:
     for text in figure.findobj(Text):
         families = text.get_fontfamily()
         if CHINESE.search(text.get_text()) and FAMILY not in families:
-            text.set_fontfamily([*families, FAMILY, *others()])
+            text.set_fontfamily([*families, FAMILY, *find_fallback_fonts()])
 
 
 @cache
-def others() -> list[str]:
-    """Return the first of ``OTHERS`` that is installed, as a list of at most one."""
+def find_fallback_fonts() -> list[str]:
+    """Return the first of ``FALLBACK_FAMILIES`` that is installed, as a list of at most one."""
     from matplotlib.font_manager import fontManager
 
     fontManager.addfont(FONT)
     installed = set(fontManager.get_font_names())
-    return [font for font in OTHERS if font in installed][:1]
+    return [font for font in FALLBACK_FAMILIES if font in installed][:1]

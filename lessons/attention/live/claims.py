@@ -1,4 +1,4 @@
-"""Test that the live figure shows the notebook's numbers, and is operated by keyboard and pointer."""
+"""Test that the live figure shows the notebook's numbers, and can be operated by keyboard and pointer."""
 
 import re
 
@@ -7,7 +7,13 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
-from tests.lessons.live import SVG, curves, figure, lies_on, state
+from tests.lessons.live import (
+    SVG,
+    get_state,
+    matches_up_to_scale,
+    read_curves,
+    read_figure,
+)
 from tests.site.browser import Open
 
 LESSON, FIGURE = "attention", "width"
@@ -23,27 +29,29 @@ def points(page: Page) -> Points:
 
 
 def test_curves_match_notebook(page: Page):
-    live_states = [state(page, FIGURE, width=width) for width in WIDTHS]
+    live_states = [get_state(page, FIGURE, width=width) for width in WIDTHS]
     places = np.array(live_states[0]["places"])
     np.testing.assert_allclose(places, np.linspace(0, 5, 101), atol=1e-12)
-    truth, *notebook_fits = curves(LESSON, "three-widths", 101)
+    truth, *notebook_fits = read_curves(LESSON, "three-widths", 101)
     fits = [np.array(live_state["answers"]) for live_state in live_states]
-    assert lies_on([truth, *notebook_fits], [np.sin(2 * places) + places / 2, *fits])
-    assert not lies_on(notebook_fits, fits[::-1])
+    assert matches_up_to_scale(
+        [truth, *notebook_fits], [np.sin(2 * places) + places / 2, *fits]
+    )
+    assert not matches_up_to_scale(notebook_fits, fits[::-1])
 
 
 def test_points_match_notebook(points: Points):
-    marks = figure(LESSON, "three-widths").iter(f"{SVG}use")
+    marks = read_figure(LESSON, "three-widths").iter(f"{SVG}use")
     dots = [mark for mark in marks if mark.get("style", "").startswith("fill")][:40]
     for axis, values in zip("xy", points, strict=True):
         positions = np.array([float(dot.get(axis)) for dot in dots])
-        assert lies_on([positions], [values])
+        assert matches_up_to_scale([positions], [values])
 
 
 @pytest.mark.parametrize("width", [*WIDTHS, 0.18, 1.08])
 @pytest.mark.parametrize("q", [0, 1.15, 2.5, 5])
 def test_weights_match_kernel(page: Page, points: Points, width: float, q: float):
-    live_state = state(page, FIGURE, width=width, q=q)
+    live_state = get_state(page, FIGURE, width=width, q=q)
     assert (live_state["width"], live_state["q"]) == (width, q)
     x, y = points
     kernel = np.exp(-((q - x) ** 2) / (2 * width**2))
@@ -56,7 +64,7 @@ def test_weights_match_kernel(page: Page, points: Points, width: float, q: float
 
 
 def test_point_areas_grow_with_weights(page: Page, live: Locator):
-    weights = np.array(state(page, FIGURE, width=0.05, q=4)["weights"])
+    weights = np.array(get_state(page, FIGURE, width=0.05, q=4)["weights"])
     radii = live.locator(".live-point").evaluate_all(
         "circles => circles.map((circle) => circle.r.baseVal.value)"
     )
@@ -68,8 +76,8 @@ def test_point_areas_grow_with_weights(page: Page, live: Locator):
     np.testing.assert_allclose(areas, np.polyval(line, weights), rtol=1e-4)
 
 
-def test_caption_says_the_numbers(page: Page, live: Locator):
-    live_state = state(page, FIGURE, width=0.3, q=1.15)
+def test_caption_shows_numbers(page: Page, live: Locator):
+    live_state = get_state(page, FIGURE, width=0.3, q=1.15)
     caption = (
         f"At q = 1.15 the answer is {live_state['answer']:.2f}; "
         f"the nearest point has {100 * live_state['share']:.1f}% of the weight."
@@ -84,8 +92,8 @@ def test_caption_says_the_numbers(page: Page, live: Locator):
     expect(live.locator("[role=status]")).to_have_text(caption)
 
 
-def test_drawing_shows_the_numbers(page: Page, live: Locator):
-    live_state = state(page, FIGURE, width=0.3, q=1.15)
+def test_drawing_shows_numbers(page: Page, live: Locator):
+    live_state = get_state(page, FIGURE, width=0.3, q=1.15)
     heights = "line => Array.from(line.points, (point) => point.y)"
     curve = np.array(live.locator(".live-curve").evaluate(heights))
     truth = np.array(live.locator(".live-truth").evaluate(heights))
@@ -93,17 +101,17 @@ def test_drawing_shows_the_numbers(page: Page, live: Locator):
     places = np.array(live_state["places"])
     true_values = np.sin(2 * places) + places / 2
     values = [live_state["answers"], true_values, [live_state["answer"]]]
-    assert lies_on([curve, truth, ring], values)
+    assert matches_up_to_scale([curve, truth, ring], values)
 
 
 def test_keyboard_moves_width_and_query(page: Page, live: Locator):
-    before = state(page, FIGURE, width=0.3, q=2.5)
+    before = get_state(page, FIGURE, width=0.3, q=2.5)
     live.get_by_label("Query q").press("ArrowRight")
-    after = state(page, FIGURE)
+    after = get_state(page, FIGURE)
     assert (after["width"], after["q"]) == (before["width"], 2.55)
     for key, width in ("Home", 0.05), ("End", 3):
         live.get_by_label("Width σ").press(key)
-        assert state(page, FIGURE)["width"] == width
+        assert get_state(page, FIGURE)["width"] == width
     expect(live.get_by_label("Width σ")).to_have_attribute("aria-valuetext", "3.00")
 
 
@@ -114,17 +122,17 @@ def test_pointer_moves_query(page: Page, live: Locator):
     for k, q in (5, 0.75), (33, 4):  # measured at 0.7534 and 4.0001
         box = dots.nth(k).bounding_box()
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        assert state(page, FIGURE)["q"] == q
+        assert get_state(page, FIGURE)["q"] == q
         expect(live.get_by_label("Query q")).to_have_attribute(
             "aria-valuetext", f"{q:.2f}"
         )
     box = plot.bounding_box()
     page.mouse.move(box["x"] + 1, box["y"] + box["height"] / 2)
-    assert state(page, FIGURE)["q"] == 0
+    assert get_state(page, FIGURE)["q"] == 0
 
 
 @pytest.mark.release
-def test_words_have_page_language(open_page: Open):
+def test_text_is_in_page_language(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
     live = page.locator('[data-live="width"]')
     expect(live.get_by_label("寬度 σ")).to_be_visible()

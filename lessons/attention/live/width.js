@@ -71,8 +71,8 @@
         { class: "live-legend" },
         legend("point", words.measured),
         legend("truth", words.truth),
-        legend("curve", words.fitted),
-        legend("target", words.answered),
+        legend("curve", words.estimate),
+        legend("target", words.answerAtQuery),
       ),
     );
     const announce = kit.announcer(root);

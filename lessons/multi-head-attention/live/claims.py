@@ -1,4 +1,4 @@
-"""Test that the live figure shows the notebook's numbers, and is operated by keyboard and pointer."""
+"""Test that the live figure shows the notebook's numbers, and can be operated by keyboard and pointer."""
 
 import re
 from itertools import product
@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
-from tests.lessons.live import cells, state, states
+from tests.lessons.live import get_state, get_states, read_cells
 from tests.site.browser import Open
 
 LESSON, FIGURE = "multi-head-attention", "heads"
@@ -20,7 +20,9 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 
 def printed_numbers(name: str) -> list[list[str]]:
     """Return the numbers of a cell's output, line by line."""
-    lines = "".join(output.get("text", "") for output in cells(LESSON)[name].outputs)
+    lines = "".join(
+        output.get("text", "") for output in read_cells(LESSON)[name].outputs
+    )
     return [NUMBER.findall(line) for line in lines.splitlines()]
 
 
@@ -41,9 +43,9 @@ def attention(query: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
 
 def test_tables_match_notebook(page: Page, live: Locator):
     pear, lemon, both = printed_numbers("one-average")
-    state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
+    get_state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
     assert table_numbers(live) == [both]
-    state(page, FIGURE, two=True)
+    get_state(page, FIGURE, two=True)
     assert table_numbers(live) == [pear, lemon]
 
 
@@ -52,7 +54,7 @@ def test_difference_matches_notebook_in_either_order(page: Page, live: Locator):
     for first, second, difference in zip(
         (PEAR, LEMON), (LEMON, PEAR), differences, strict=True
     ):
-        state(page, FIGURE, first=first, second=second, loud=6, two=True)
+        get_state(page, FIGURE, first=first, second=second, loud=6, two=True)
         (cents,) = difference
         a, b = heads if first == PEAR else heads[::-1]
         caption = f"{a} − {b} = {cents}: a {FRUITS[first]} costs {cents} cents more than a {FRUITS[second]}."
@@ -64,7 +66,7 @@ def test_difference_matches_notebook_in_either_order(page: Page, live: Locator):
 def test_numbers_match_attention(page: Page, loud: int, two: bool):
     orders = list(product(range(3), repeat=2))
     settings = [{"first": a, "second": b, "loud": loud, "two": two} for a, b in orders]
-    live_states = states(page, FIGURE, settings)
+    live_states = get_states(page, FIGURE, settings)
     for (first, second), live_state in zip(orders, live_states, strict=True):
         a, b = loud * np.eye(3)[[first, second]]
         queries = [a, b] if two else [a + b]
@@ -82,13 +84,13 @@ def test_numbers_match_attention(page: Page, loud: int, two: bool):
 
 
 def test_one_head_ignores_order_of_fruits(page: Page):
-    pear_first = state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
-    lemon_first = state(page, FIGURE, first=LEMON, second=PEAR, loud=6, two=False)
+    pear_first = get_state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
+    lemon_first = get_state(page, FIGURE, first=LEMON, second=PEAR, loud=6, two=False)
     assert pear_first["answers"] == lemon_first["answers"]
 
 
 def test_one_head_says_that_it_averages(page: Page, live: Locator):
-    state(page, FIGURE, first=APPLE, second=PEAR, loud=6, two=False)
+    get_state(page, FIGURE, first=APPLE, second=PEAR, loud=6, two=False)
     caption = (
         "One head answers 60.0 cents: an average of the three prices, "
         "and not the difference asked for, 50 − 70 = −20."
@@ -98,10 +100,10 @@ def test_one_head_says_that_it_averages(page: Page, live: Locator):
 
 def test_rounding_is_marked_as_approximate(page: Page):
     caption = page.locator('[data-live="heads"] p output')
-    state(page, FIGURE, first=PEAR, second=LEMON, loud=7, two=True)
+    get_state(page, FIGURE, first=PEAR, second=LEMON, loud=7, two=True)
     expect(caption).to_contain_text("70.0 − 40.0 ≈ 29.9")
     for loud, first, second in product(range(11), range(3), range(3)):
-        state(page, FIGURE, first=first, second=second, loud=loud, two=True)
+        get_state(page, FIGURE, first=first, second=second, loud=loud, two=True)
         subtraction, _ = caption.inner_text().split(":")
         a, _, b, sign, difference = subtraction.replace("−", "-").split()
         adds_up = abs(float(a) - float(b) - float(difference)) < 0.01
@@ -109,7 +111,9 @@ def test_rounding_is_marked_as_approximate(page: Page):
 
 
 def test_bars_are_as_long_as_weights(page: Page, live: Locator):
-    weights = state(page, FIGURE, first=PEAR, second=APPLE, loud=1, two=True)["weights"]
+    weights = get_state(page, FIGURE, first=PEAR, second=APPLE, loud=1, two=True)[
+        "weights"
+    ]
     shares = live.locator(".live-bar").evaluate_all(
         "bars => bars.map((bar) => bar.getBoundingClientRect().width / "
         "(bar.parentElement.clientWidth - parseFloat(getComputedStyle(bar.parentElement).paddingRight)))"
@@ -118,14 +122,14 @@ def test_bars_are_as_long_as_weights(page: Page, live: Locator):
 
 
 def test_keyboard_sets_fruits_loudness_and_heads(page: Page, live: Locator):
-    before = state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
+    before = get_state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
     first = live.get_by_role("group", name="First fruit")
     second = live.get_by_role("group", name="Second fruit")
     first.get_by_label("pear").press("ArrowLeft")
     second.get_by_label("lemon").press("ArrowLeft")
     live.get_by_label("How loud").press("End")
     live.get_by_label("Two heads").press("Space")
-    after = state(page, FIGURE)
+    after = get_state(page, FIGURE)
     changes = {
         name: (before[name], after[name]) for name in ("first", "second", "loud", "two")
     }
@@ -141,15 +145,15 @@ def test_keyboard_sets_fruits_loudness_and_heads(page: Page, live: Locator):
 
 
 def test_clicking_words_sets_controls(page: Page, live: Locator):
-    state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
+    get_state(page, FIGURE, first=PEAR, second=LEMON, loud=6, two=False)
     live.get_by_role("group", name="Second fruit").get_by_text("apple").click()
     live.get_by_text("Two heads").click()
-    after = state(page, FIGURE)
+    after = get_state(page, FIGURE)
     assert (after["first"], after["second"], after["two"]) == (PEAR, APPLE, True)
 
 
 @pytest.mark.release
-def test_words_have_page_language(open_page: Open):
+def test_text_is_in_page_language(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
     live = page.locator('[data-live="heads"]')
     expect(live.locator("p output")).to_have_text(

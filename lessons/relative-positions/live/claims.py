@@ -7,11 +7,12 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
-from tests.lessons.live import state, states
+from tests.lessons.live import get_state, get_states
 from tests.shim.reference import positional_encoding, rotary
 from tests.site.browser import Open
 
-LESSON, FIGURE = "relative-positions", "turning-hands"
+LESSON = "relative-positions"
+FIGURE = "turning-hands"
 OMEGA = np.array([1, 1 / np.sqrt(10), 1 / 10])
 CONTENT = np.zeros((1, 16))
 CONTENT[0, [0, 2, 4]] = 1  # (1, 0) on each of the three dials
@@ -31,14 +32,14 @@ def added_hands(position: int) -> NDArray[np.float64]:
 
 
 def added_scores(distance: int) -> list[float]:
-    """Return the scores at all positions, by the four terms of content and position."""
+    """Return the scores at all positions if positions are added: sums of four products of content and position."""
     a = np.arange(distance, 61)[:, None] * OMEGA
     b = a - distance * OMEGA
     return list((1 + np.cos(a) + np.cos(b) + np.cos(a - b)).sum(axis=1))
 
 
 def read_lines(live: Locator, kind: str) -> NDArray[np.float64]:
-    """Return the ends of each dial's lines of a kind: x1, y1, x2, y2."""
+    """Return the end points x1, y1, x2, y2 of the lines of one kind, one line per dial."""
     lines = live.locator(f"line.live-{kind}").evaluate_all(
         "all => all.map(({ x1, y1, x2, y2 }) => [x1, y1, x2, y2].map((each) => each.baseVal.value))"
     )
@@ -55,7 +56,7 @@ def read_numbers(text: str) -> list[float]:
 def test_hands_are_right_and_drawn_to_scale(
     page: Page, live: Locator, i: int, distance: int, add: bool
 ):
-    shown = state(page, FIGURE, i=i, distance=distance, add=add)
+    shown = get_state(page, FIGURE, i=i, distance=distance, add=add)
     hands_at = added_hands if add else turned_hands
     query, key = hands_at(i), hands_at(i - distance)
     for kind, name, hands in ("query", "queries", query), ("key", "keys", key):
@@ -82,7 +83,7 @@ def test_score_is_constant_unless_positions_are_added(
     if add:
         scores = added_scores(distance)
     settings = [{"i": i, "distance": distance, "add": add} for i in places]
-    shown = states(page, FIGURE, settings)
+    shown = get_states(page, FIGURE, settings)
     lowest, highest = min(scores), max(scores)
     expected = {"i": places, "score": scores, "lowest": lowest, "highest": highest}
     for name, values in expected.items():
@@ -95,10 +96,10 @@ def test_sentence_describes_moving_both(page: Page, live: Locator):
     for distance in range(21):
         place = f"{distance} behind" if distance else "at the same place"
         moves = f"Move both, i from {distance} to 60 with the key always {place}: "
-        shown = state(page, FIGURE, distance=distance, add=False)
+        shown = get_state(page, FIGURE, distance=distance, add=False)
         stays = f"the score stays at {shown['score']:.2f}."
         expect(live).to_contain_text(moves + stays.replace("-", "−"))
-        state(page, FIGURE, add=True)
+        get_state(page, FIGURE, add=True)
         scores = added_scores(distance)
         changes = f"the score changes, between {min(scores):.2f} and {max(scores):.2f}."
         expect(live).to_contain_text(moves + changes.replace("-", "−"))
@@ -110,31 +111,31 @@ def test_sum_is_written_out(page: Page, live: Locator):
         (4, "Turned: −0.65 + 0.30 + 0.92 = 0.57."),
         (11, "Turned: 0.00 − 0.94 + 0.45 = −0.49."),
     ):
-        state(page, FIGURE, i=30, distance=distance, add=False)
+        get_state(page, FIGURE, i=30, distance=distance, add=False)
         expect(live.locator("p output").first).to_have_text(sentence)
 
 
-def test_sums_that_rounding_breaks_are_called_approximate(page: Page, live: Locator):
+def test_sign_is_approximate_if_rounded_terms_do_not_add_up(page: Page, live: Locator):
     signs = set()
     cases = [(30, distance, False) for distance in range(21)]
     cases += [(i, distance, True) for i in range(20, 61, 4) for distance in (0, 3, 20)]
     for i, distance, add in cases:
-        shown = state(page, FIGURE, i=i, distance=distance, add=add)
+        shown = get_state(page, FIGURE, i=i, distance=distance, add=add)
         sentence = live.locator("p output").first.text_content() or ""
         sentence = sentence.replace("\xa0", " ")
-        way, terms, sign, total = SUM.fullmatch(sentence).groups()
-        assert way == ("Added" if add else "Turned")
+        mode, terms, sign, total = SUM.fullmatch(sentence).groups()
+        assert mode == ("Added" if add else "Turned")
         assert "-" not in sentence
         assert read_numbers(terms) == pytest.approx(shown["products"], abs=0.0051)
         assert read_numbers(total) == pytest.approx([shown["score"]], abs=0.0051)
         adds_up = abs(sum(read_numbers(terms)) - read_numbers(total)[0]) < 0.001
-        assert sign == "≈="[adds_up], sentence
+        assert sign == ("=" if adds_up else "≈"), sentence
         signs.add(sign)
     assert signs == {"=", "≈"}
 
 
 def test_dials_show_products_and_angles(page: Page, live: Locator):
-    state(page, FIGURE, i=7, distance=2, add=False)
+    get_state(page, FIGURE, i=7, distance=2, add=False)
     expect(live.locator(".live-dials > div")).to_have_text(
         [
             re.compile("ω₀ = 1product −0.42114.6° apart"),
@@ -149,7 +150,7 @@ def test_dials_show_products_and_angles(page: Page, live: Locator):
 
 
 def test_hands_differ_in_more_than_colour(page: Page, live: Locator):
-    state(page, FIGURE, i=60, distance=0, add=False)  # one on the other
+    get_state(page, FIGURE, i=60, distance=0, add=False)  # one on the other
     width = "each => parseFloat(getComputedStyle(each).strokeWidth)"
     query, key = (live.locator(f".live-{kind}").first for kind in ("query", "key"))
     assert 2 * query.evaluate(width) < key.evaluate(width)
@@ -161,32 +162,32 @@ def test_hands_differ_in_more_than_colour(page: Page, live: Locator):
 
 
 def test_key_is_never_before_the_beginning(page: Page):
-    before = state(page, FIGURE, i=7, distance=5, add=False)
-    moved = state(page, FIGURE, distance=20)
+    before = get_state(page, FIGURE, i=7, distance=5, add=False)
+    moved = get_state(page, FIGURE, distance=20)
     assert (before["i"], moved["i"]) == (7, 20)
     np.testing.assert_array_equal(moved["keys"], [[1, 0]] * 3)
-    assert state(page, FIGURE, distance=3)["i"] == 7  # as set before
+    assert get_state(page, FIGURE, distance=3)["i"] == 7  # as set before
 
 
 def test_keyboard_moves_both_and_adds(page: Page, live: Locator):
-    before = state(page, FIGURE, i=7, distance=4, add=False)
+    before = get_state(page, FIGURE, i=7, distance=4, add=False)
     live.get_by_label("Position i").press("ArrowRight")
     live.get_by_label("Distance i − j").press("ArrowLeft")
-    moved = state(page, FIGURE)
+    moved = get_state(page, FIGURE)
     assert (moved["i"], moved["distance"]) == (before["i"] + 1, before["distance"] - 1)
     expect(live).to_contain_text("query, position 8")
     expect(live).to_contain_text("key, position 5")
     live.get_by_label("Add instead of turn").press("Space")
-    after = state(page, FIGURE)
+    after = get_state(page, FIGURE)
     assert (after["add"], after["queries"]) != (False, moved["queries"])
     sentences = " ".join(live.locator("p output").all_inner_texts())
     expect(live.locator("[role=status]")).to_have_text(sentences)
 
 
 def test_label_can_be_clicked(page: Page, live: Locator):
-    state(page, FIGURE, add=False)
+    get_state(page, FIGURE, add=False)
     live.get_by_text("Add instead of turn").click()
-    assert state(page, FIGURE)["add"]
+    assert get_state(page, FIGURE)["add"]
 
 
 @pytest.mark.release
@@ -197,7 +198,7 @@ def test_dials_fit_on_a_phone(open_page: Open, language: str):
     )
     dials = page.locator(".live-dials")
     for i, distance, add in (33, 3, False), (60, 20, False), (33, 3, True):
-        state(page, FIGURE, i=i, distance=distance, add=add)
+        get_state(page, FIGURE, i=i, distance=distance, add=add)
         edges = dials.evaluate(
             """dials => Array.from(dials.children, (column) => {
               const text = document.createRange();
@@ -217,7 +218,7 @@ def test_dials_fit_on_a_phone(open_page: Open, language: str):
 def test_figure_is_in_the_language_of_its_page(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
     live = page.locator('[data-live="turning-hands"]')
-    state(page, FIGURE, i=7, distance=1, add=False)
+    get_state(page, FIGURE, i=7, distance=1, add=False)
     expect(live.locator("p output")).to_have_text(
         [
             "旋轉：0.54 + 0.95 + 1.00 = 2.49。",

@@ -103,18 +103,18 @@
       scored.value = words.sum(now.add, kit.addition(now.products, 2));
       together.value = sentence(now);
     };
-    const changed = () => {
+    const update = () => {
       draw();
-      announce(words.said(scored.value, together.value));
+      announce(words.summary(scored.value, together.value));
     };
 
     const choose = () => {
       chosen = i.value;
-      changed();
+      update();
     };
     const i = kit.slider(words.position, { min: 0, max: LAST, value: chosen }, choose);
-    const distance = kit.slider(words.distance, { min: 0, max: 20, value: 2 }, changed);
-    const add = kit.checkbox(words.add, changed);
+    const distance = kit.slider(words.distance, { min: 0, max: 20, value: 2 }, update);
+    const add = kit.checkbox(words.add, update);
     root.append(
       html("div", { class: "live-controls" }, i.node, distance.node, add.node),
       html("p", { class: "live-legend" }, query, key, content),

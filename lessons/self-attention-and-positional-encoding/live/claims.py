@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from tests.lessons.cells import softmax
-from tests.lessons.live import SVG, cells, figure, state
+from tests.lessons.live import SVG, get_state, read_cells, read_figure
 from tests.shim.reference import positional_encoding
 from tests.site.browser import Open
 from tools.compare import drawing
@@ -18,7 +18,7 @@ from tools.compare import drawing
 LESSON = "self-attention-and-positional-encoding"
 
 
-def read_figure(live: Locator) -> tuple[list[list[str]], str]:
+def read_table(live: Locator) -> tuple[list[list[str]], str]:
     """Return each word's score and weight, and the sentence about the asking word."""
     rows = live.locator("tbody tr").all()
     columns = [row.locator("td").all_inner_texts() for row in rows]
@@ -28,9 +28,9 @@ def read_figure(live: Locator) -> tuple[list[list[str]], str]:
 @pytest.mark.parametrize("path", [f"en/{LESSON}.html", "en/index.html"])
 def test_word_looks_around_as_the_notebook_prints(open_page: Open, path: str):
     live = open_page(path).locator('[data-live="look-around"]')
-    (output,) = cells(LESSON)["six-words"].outputs
+    (output,) = read_cells(LESSON)["six-words"].outputs
     *lines, last = output["text"].splitlines()
-    rows, sentence = read_figure(live)
+    rows, sentence = read_table(live)
     assert rows == [line.split()[:2] for line in lines]
     vector = re.match(r"\(.*?\)", last)[0]
     assert (
@@ -43,7 +43,7 @@ def test_word_looks_around_as_the_notebook_prints(open_page: Open, path: str):
 def test_words_look_around_by_the_formula(page: Page, query: int, masked: bool):
     X = np.array([[1, -2], [0.5, 3], [2, 2], [-1, 0]])
     settings = {"sentence": "one two three four", "query": query, "masked": masked}
-    shown = state(page, "look-around", **settings, vectors=X.tolist())
+    shown = get_state(page, "look-around", **settings, vectors=X.tolist())
     is_hidden = masked & (np.arange(4) > query)
     weights = softmax(np.where(is_hidden, -np.inf, X @ X[query]))
     np.testing.assert_allclose(shown["weights"], weights, atol=1e-12)
@@ -64,10 +64,10 @@ def test_reader_can_type_ask_mask_and_change_numbers(open_page: Open):
     live.get_by_role("button", name="it").press("Enter")
     assert live.locator("[aria-pressed=true]").all_inner_texts() == ["it"]
     live.get_by_label("Hide what comes later").check()
-    rows, _ = read_figure(live)
+    rows, _ = read_table(live)
     assert rows[3:] == [["−∞", "0.00"]] * 2
     live.get_by_label("it: thing").fill("0")
-    rows, answer = read_figure(live)
+    rows, answer = read_table(live)
     assert [weight for _, weight in rows] == ["0.33"] * 3 + ["0.00"] * 2
     assert "is now (1.00, 0.00)" in answer
     sentence.fill("a b c d e f g h i j")
@@ -78,13 +78,13 @@ def test_reader_can_type_ask_mask_and_change_numbers(open_page: Open):
 
 def test_clock_hands_are_a_row_of_the_encoding(page: Page):
     for i in (0, 1, 17, 59):
-        values = state(page, "clock-hands", i=i)["values"]
+        values = get_state(page, "clock-hands", i=i)["values"]
         np.testing.assert_allclose(values, positional_encoding(60, 16)[i], atol=1e-12)
 
 
 def test_heat_map_has_the_notebooks_colours(page: Page):
-    state(page, "heatmap", d=32, base=10000, length=60)
-    groups = figure(LESSON, "encoding-heatmap").iter(f"{SVG}g")
+    get_state(page, "heatmap", d=32, base=10000, length=60)
+    groups = read_figure(LESSON, "encoding-heatmap").iter(f"{SVG}g")
     (heat_map,) = filter(drawing.is_heat_map, groups)
     expected = drawing.read_heat_map(heat_map)[..., :3]
     assert expected.shape == (60, 32, 3)
@@ -92,14 +92,13 @@ def test_heat_map_has_the_notebooks_colours(page: Page):
     _, _, picture = canvas.evaluate("canvas => canvas.toDataURL()").partition(",")
     image = Image.open(io.BytesIO(base64.b64decode(picture))).convert("RGB")
     shown = np.asarray(image.resize((32, 60), Image.Resampling.NEAREST), dtype=int)
-    assert (
-        np.abs(shown - expected).max() <= 6
-    )  # of 255; the notebook's map has 256 colours
+    # Levels are from 0 to 255, and the notebook's map has 256 colours.
+    assert np.abs(shown - expected).max() <= 6
 
 
 @pytest.mark.parametrize(("d", "base"), [(7, 100), (32, 10000), (64, 100000)])
 def test_heat_map_is_right_at_any_width_and_base(page: Page, d: int, base: int):
-    shown = state(page, "heatmap", d=d, base=base, length=20)
+    shown = get_state(page, "heatmap", d=d, base=base, length=20)
     column = np.arange(d)
     angle = np.arange(20)[:, None] / float(shown["base"]) ** (2 * (column // 2) / d)
     expected = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
@@ -109,7 +108,7 @@ def test_heat_map_is_right_at_any_width_and_base(page: Page, d: int, base: int):
 @pytest.mark.parametrize("i", [20, 28, 36])
 def test_dot_products_are_those_of_the_encoding(page: Page, i: int):
     P = positional_encoding(60, 32)
-    shown = state(page, "dot-product", i=i, distance=0)
+    shown = get_state(page, "dot-product", i=i, distance=0)
     expected = [P[i] @ P[i - distance] for distance in range(-20, 21)]
     np.testing.assert_allclose(shown["products"], expected, atol=1e-9)
     assert shown["product"] == pytest.approx(16)
@@ -120,7 +119,7 @@ def test_rotation_carries_a_position_to_its_target(page: Page):
     P = positional_encoding(80, 8)
     matrices = []
     for i in (0, 7, 59):
-        shown = state(page, "rotation", i=i, delta=5)
+        shown = get_state(page, "rotation", i=i, delta=5)
         assert shown["residual"] < 1e-12
         np.testing.assert_allclose(np.ravel(shown["turned"]), P[i + 5], atol=1e-12)
         matrices.append(shown["matrices"])
@@ -129,20 +128,20 @@ def test_rotation_carries_a_position_to_its_target(page: Page):
 
 def test_shuffling_matters_with_positions_alone(page: Page):
     order = [3, 0, 5, 1, 4, 2]  # as in the notebook
-    without = state(page, "shuffle", order=order, positions=False)
+    without = get_state(page, "shuffle", order=order, positions=False)
     assert without["difference"]["outputs"] < 5e-5
     np.testing.assert_allclose(np.sum(without["weights"], axis=1), 1)
-    with_positions = state(page, "shuffle", order=order, positions=True)
+    with_positions = get_state(page, "shuffle", order=order, positions=True)
     assert with_positions["difference"]["outputs"] > 0.01
 
 
 def test_arrow_keys_read_the_heat_map(page: Page):
     live = page.locator('[data-live="heatmap"]')
-    before = state(page, "heatmap")
+    before = get_state(page, "heatmap")
     live.locator("[tabindex='0']").first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
-    after = state(page, "heatmap")
+    after = get_state(page, "heatmap")
     assert (after["row"], after["column"]) == (before["row"] + 1, before["column"] + 1)
     expect(live).to_contain_text(f"{after['value']:.4f}".replace("-", "−"))
 

@@ -64,13 +64,13 @@
       const label = words.plot(now.i, decimals(now.distance, 0), value.value);
       canvas.draw(label, () => parts(canvas, now));
     };
-    const moved = () => {
+    const update = () => {
       draw();
       announce(name.textContent + value.value);
     };
-    const i = kit.slider(words.position, { min: FAR, max: 59 - FAR, value: 28 }, moved);
+    const i = kit.slider(words.position, { min: FAR, max: 59 - FAR, value: 28 }, update);
     const range = { min: -FAR, max: FAR, value: 0 };
-    const distance = kit.slider(words.distance, range, moved, (x) => decimals(x, 0));
+    const distance = kit.slider(words.distance, range, update, (x) => decimals(x, 0));
 
     const point = (x) => {
       distance.value = Math.round(x); // the slider keeps it within its range

@@ -1,13 +1,13 @@
 // A word looks around in a sentence that the reader types: scores, softmax, average, with or without a causal mask.
-//   state()  {words, vectors, query, masked, scores, weights, output}: a vector is [thing, action], query the place of
+//   state()  {words, vectors, query, masked, scores, weights, output}: a vector is [thing, action], query the index of
 //            the word that asks; a word that is hidden from it has the score null and the weight 0
-//   set({sentence, query, masked, vectors})  words with blanks between them, at most eight; a place from 0; true or
+//   set({sentence, query, masked, vectors})  at most eight words, separated by spaces; an index from 0; true or
 //            false; a vector for each word
 "use strict";
 {
   const { kit, mathematics } = d2lLive;
   const { html, decimals } = kit;
-  const MOST = 8;
+  const MAX_WORDS = 8;
 
   const attend = (vectors, query, masked) => {
     const scores = vectors.map((key, place) => (masked && place > query ? null : mathematics.dot(vectors[query], key)));
@@ -22,8 +22,8 @@
     let query = 4;
 
     /** Return the vector of a word, in any spelling; an unknown word is a bit of both. */
-    const vectorOf = (word) => words.vectors[word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "")] ?? [1, 1];
-    const text = () => sentence.value.trim().split(/\s+/).slice(0, MOST);
+    const lookUpVector = (word) => words.vectors[word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "")] ?? [1, 1];
+    const text = () => sentence.value.trim().split(/\s+/).slice(0, MAX_WORDS);
     const state = () => {
       const inputs = { words: text(), vectors, query, masked: masked.value };
       return { ...inputs, ...attend(vectors, query, masked.value) };
@@ -34,22 +34,24 @@
       input.value = vectors[place][part];
       input.addEventListener("input", () => {
         vectors[place][part] = Number.isFinite(input.valueAsNumber) ? input.valueAsNumber : 0;
-        changed();
+        update();
       });
       return html("td", {}, input);
     };
     const row = (word, place) => {
       const ask = kit.button(word, () => {
         query = place;
-        changed();
+        update();
       });
       const [score, bar, weight] = [html("td"), html("span", { class: "live-bar" }), html("td")];
-      const [thing, action] = [words.thing, words.action].map((name, part) => number(place, part, words.of(name, word)));
+      const [thing, action] = [words.thing, words.action].map((name, part) =>
+        number(place, part, words.label(name, word)),
+      );
       const node = html("tr", {}, html("th", { scope: "row" }, ask), thing, action, score, html("td", {}, bar), weight);
       return { node, ask, score, bar, weight };
     };
     const build = (newVectors) => {
-      vectors = newVectors ?? text().map((word) => [...vectorOf(word)]);
+      vectors = newVectors ?? text().map((word) => [...lookUpVector(word)]);
       query = Math.min(query, vectors.length - 1);
       rows = text().map(row);
       body.replaceChildren(...rows.map(({ node }) => node));
@@ -62,23 +64,24 @@
         bar.style.width = `${100 * now.weights[place]}%`;
         weight.textContent = decimals(now.weights[place], 2);
       });
-      const most = now.weights.indexOf(Math.max(...now.weights));
+      const strongest = now.weights.indexOf(Math.max(...now.weights));
       const [before, after] = [vectors[query].map(String), now.output.map((x) => decimals(x, 2))];
-      summary.value = words.said(now.words[query], before, after, now.words[most], decimals(now.weights[most], 2));
+      const weight = decimals(now.weights[strongest], 2);
+      summary.value = words.summary(now.words[query], before, after, now.words[strongest], weight);
     };
-    const changed = () => {
+    const update = () => {
       draw();
       announce(summary.value);
     };
-    const typed = () => {
+    const onInput = () => {
       if (!sentence.value.trim()) return;
       build();
-      changed();
+      update();
     };
 
     const attributes = { type: "text", class: "live-words", value: words.sentence };
-    const { input: sentence, label } = kit.labelled(words.type, attributes, typed);
-    const masked = kit.checkbox(words.mask, changed);
+    const { input: sentence, label } = kit.labelled(words.type, attributes, onInput);
+    const masked = kit.checkbox(words.mask, update);
     const names = [words.word, words.thing, words.action, words.score, "", words.weight];
     const head = html("tr", {}, ...names.map((name) => html(name ? "th" : "td", name ? { scope: "col" } : {}, name)));
     const body = html("tbody");

@@ -79,17 +79,17 @@
       norm.textContent = ` |R ${p} − ${q}| = `;
       residual.value = kit.tiny(now.residual);
     };
-    const moved = () => {
+    const update = () => {
       draw();
       announce(`${words.residual} ${residual.value}`);
     };
 
     const choose = () => {
       chosen = i.value;
-      moved();
+      update();
     };
     const i = kit.slider(words.position, { min: 0, max: 59, value: chosen }, choose);
-    const delta = kit.slider(words.offset, { min: -20, max: 20, value: 5 }, moved, (x) => decimals(x, 0));
+    const delta = kit.slider(words.offset, { min: -20, max: 20, value: 5 }, update, (x) => decimals(x, 0));
     root.append(
       html("div", { class: "live-controls" }, i.node, delta.node),
       html("p", { class: "live-legend" }, start, turned, target),

@@ -71,16 +71,16 @@
       weightsDifference.value = decimals(now.difference.weights, 4);
       outputsDifference.value = decimals(now.difference.outputs, 4);
     };
-    const changed = () => {
+    const update = () => {
       draw();
-      announce(words.said(sentence(), weightsDifference.value, outputsDifference.value));
+      announce(words.summary(sentence(), weightsDifference.value, outputsDifference.value));
     };
 
     /** Every place shows another token at once; what is seen to move is the way it came. */
     const arrange = (next) => {
       const way = next.map((token, place) => order.indexOf(token) - place);
       order = next;
-      changed();
+      update();
       way.forEach((down, row) => {
         glide(columns[row], down, 0);
         glide(rows[row], 0, down);
@@ -101,7 +101,7 @@
       arrange(next);
     };
 
-    const positions = kit.checkbox(words.positions, changed);
+    const positions = kit.checkbox(words.positions, update);
     const buttons = [kit.button(words.shuffle, shuffle), kit.button(words.order, () => arrange(IN_ORDER))];
     columns.forEach((node, place) =>
       node.addEventListener("keydown", (event) => {

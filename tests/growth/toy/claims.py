@@ -2,8 +2,8 @@
 
 from tests.lessons.cells import numbers
 
-DETERMINED = ["sum", "curve"]
-IN_ANOTHER_FORM: list[str] = []
+DETERMINISTIC = ["sum", "curve"]
+VARYING_FORM: list[str] = []
 
 
 def test_the_sum_is_six(cells):

@@ -22,7 +22,7 @@ from tools.run.page_kernel import Execution, PageKernel
 HANDOVER = Path(__file__).with_name("handover.java")
 LITERAL = 2**15  # characters: Java's constants have at most twice as many bytes
 UNREAD = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\])+\'', re.DOTALL)
-ASSIGNED = re.compile(r"\b(\w+)\s*=(?![=>])")
+ASSIGNMENT = re.compile(r"\b(\w+)\s*=(?![=>])")
 
 
 class JavaError(ValueError):
@@ -39,7 +39,7 @@ def assigned_names(source: str) -> list[str]:
             depth -= 1
         elif depth == 0:
             outside.append(part)
-    return [*dict.fromkeys(ASSIGNED.findall("".join(outside)))]
+    return [*dict.fromkeys(ASSIGNMENT.findall("".join(outside)))]
 
 
 def camel(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Compute the cases in a framework, in its own process, since some cannot be imported together."""
+"""Compute the cases in one framework, in a process of its own: some frameworks cannot be imported together."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from tools.run.java import SPEC, TARGET
 from tools.weave.lessons import ROOT
 
 
-def ask(framework: str, dtype: str) -> Answers:
+def ask_framework(framework: str, dtype: str) -> Answers:
     with tempfile.TemporaryDirectory() as folder:
         inputs, outputs = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
         save(inputs, dtype)

@@ -22,7 +22,7 @@ def differences(answers: Answers, dtype: str, wanted: Answers) -> Differences:
     return largest
 
 
-def too_large(measured: Differences, tolerance: float) -> dict[str, float]:
+def find_exceeding(measured: Differences, tolerance: float) -> dict[str, float]:
     """Return the differences above the tolerance."""
     return {
         f"{case}: {name}": size

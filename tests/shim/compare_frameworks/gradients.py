@@ -18,7 +18,7 @@ INPUTS = "queries", "keys", "values"
 def head_gradients(
     direction: Array, queries: Array, keys: Array, values: Array, weights: Array
 ) -> Arrays:
-    """Return one head's gradients by its inputs and its scores; weights have shape (batch, queries, keys)."""
+    """Return one head's gradients with respect to its inputs and its scores; weights have shape (batch, queries, keys)."""
     d_weights = np.einsum("bqv,bkv->bqk", direction, values)
     # Softmax: raising a score raises its weight, and lowers all weights in proportion to their values.
     mean = (d_weights * weights).sum(axis=-1, keepdims=True)
@@ -33,7 +33,7 @@ def head_gradients(
 
 
 def multi_head_gradients(case: Arrays, weights: Array) -> Arrays:
-    """Return gradients by the inputs and a bias, if any; weights have shape (batch, heads, queries, keys)."""
+    """Return gradients with respect to the inputs and a bias, if any; weights have shape (batch, heads, queries, keys)."""
     projected = [case[name] @ case[f"W_{name[0]}"] + case[f"b_{name[0]}"] for name in INPUTS]
     pooled = case["direction"] @ case["W_o"].T
     size = len(case["W_o"]) // int(case["num_heads"])
@@ -57,7 +57,7 @@ def multi_head_gradients(case: Arrays, weights: Array) -> Arrays:
 def relative_gradients(
     direction: Array, queries: Array, keys: Array, values: Array, table: Array, weights: Array
 ) -> Arrays:
-    """Return gradients of attention with relative positions by its inputs, and by the table of vectors."""
+    """Return gradients of attention with relative positions with respect to its inputs and the table of vectors."""
     gradients = head_gradients(direction, queries, keys, values, weights)
     d_products = gradients.pop("scores") / math.sqrt(queries.shape[-1])
     rows = reference.distance_rows(queries.shape[1], len(table) // 2)

@@ -62,7 +62,8 @@ def relative(adapter: Adapter, case: Arrays) -> Arrays:
 
 
 def rotary(adapter: Adapter, case: Arrays) -> Arrays:
-    X, offset = case["X"], int(case["offset"])
+    X = case["X"]
+    offset = int(case["offset"])
     layout = "halves" if case["halves"] else "interleaved"
     sizes = X.shape[-1], int(case["max_len"])
     layer = adapter.rotary(*sizes, layout=layout, dtype=str(X.dtype))

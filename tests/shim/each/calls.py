@@ -1,4 +1,4 @@
-"""Working calls of each public name: the callable and its arguments."""
+"""A working call of each public name: the callable and its arguments."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from tests.shim.each.recurrent import load_recurrent_models
 
 @dataclass(frozen=True)
 class Lazy:
-    """A value that depends on the framework, made anew for each call."""
+    """A value that depends on the framework, created for each call."""
 
     make: Callable[[Adapter], Any]
     array: Any = None  # a tensor's content
@@ -37,7 +37,7 @@ def resolve(adapter: Adapter, x: Any) -> Any:
     return x.make(adapter) if isinstance(x, Lazy) else x
 
 
-# Two functions of the framework's adapter: one returns the callable, one its arguments.
+# Two functions that take the framework's adapter: one returns the callable, the other its arguments.
 Call = tuple[Callable[[Adapter], Callable[..., Any]], Callable[[Adapter], tuple[Any, ...]]]
 
 X = tensor(np.linspace(-1, 1, 48).reshape(2, 3, 8), "float32")
@@ -97,15 +97,15 @@ SIZES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def signature_of(call: Callable[..., Any], args: Sequence[Any]) -> Signature:
-    """Return a call's signature, the first of several that fits these arguments."""
+def find_signature(call: Callable[..., Any], args: Sequence[Any]) -> Signature:
+    """Return a callable's signature; if it has several, the first that fits these arguments."""
     if isinstance(call, adapter.Layer):
         call = call.layer
     if not isinstance(call, type):
         for method in ("forward", "call"):
             call = getattr(call, method, call)
         return signature(call)
-    declared = getattr(call, "_signatures", None)  # Flax's layers have them there
+    declared = getattr(call, "_signatures", None)  # of Flax's layers
     if declared and declared.alternatives:
         forms = declared.alternatives
     elif get_overloads(call.__init__):
@@ -141,10 +141,11 @@ def method_call(name: str, method: str, init_args: tuple[Any, ...], *args: Any) 
 
 
 def cpu_call(name: str, *args: Any) -> Call:
-    """Call a function with the CPU as its device, or its only device, if it takes any."""
+    """Call a function with the CPU as its only device, if it takes devices."""
 
     def get(adapter: Adapter) -> Callable[..., Any]:
-        function, cpu = getattr(adapter.d2l, name), adapter.d2l.cpu()
+        function = getattr(adapter.d2l, name)
+        cpu = adapter.d2l.cpu()
         parameters = signature(function).parameters
         devices = {"device": cpu, "devices": [cpu]}
         kwargs = {name: device for name, device in devices.items() if name in parameters}
@@ -160,7 +161,7 @@ def constructor_call(name: str, form: str) -> Call:
 
 
 def first_call(name: str) -> Call:
-    """Call a new layer, which takes its sizes from its input."""
+    """Call a new layer, whose sizes are inferred from its input."""
 
     def get(adapter: Adapter) -> Callable[..., Any]:
         built = adapter.build(name, *sizes(adapter, name))
@@ -172,20 +173,20 @@ def first_call(name: str) -> Call:
 
 
 def layer_call(name: str) -> Call:
-    """Call a layer that has its sizes."""
+    """Call a layer whose sizes are known."""
 
     @cache
     def get(adapter: Adapter) -> Callable[..., Any]:
         built = adapter.build(name, *sizes(adapter, name))
         built.randomize(*(x.array for x in INPUTS[name]))
-        # Flax's layers know their variables only where they are bound to them.
+        # Flax's layers have their variables only when bound to them.
         return built.layer.bind(built.variables) if hasattr(built, "variables") else built.layer
 
     return get, lambda adapter: INPUTS[name]
 
 
 def masked_call(name: str, *shape: int) -> Call:
-    """Call a layer that has its sizes with a causal mask and a score bias."""
+    """Call a layer whose sizes are known with a causal mask and a score bias."""
     layer, _ = layer_call(name)
 
     def get(adapter: Adapter) -> Callable[..., Any]:
@@ -210,7 +211,7 @@ def halve(*numbers: Any) -> list[Any]:
 
 
 def no_step(*args: Any) -> None:
-    """Do a step that changes nothing."""
+    """Do an optimizer step that changes nothing."""
 
 
 def sgd_arguments(adapter: Adapter) -> tuple[Any, ...]:
@@ -229,24 +230,24 @@ def sgd_arguments(adapter: Adapter) -> tuple[Any, ...]:
 def scratch_training_call(name: str, *args: Any) -> Call:
     """Train from scratch: the arguments are a model, batches, a loss, ``args`` and a step."""
 
-    def good(adapter: Adapter) -> tuple[Any, ...]:
+    def make_arguments(adapter: Adapter) -> tuple[Any, ...]:
         w = adapter.descent.variable(np.ones((3, 3), "float32"))
         net = Lazy(lambda adapter: lambda X: adapter.d2l.linreg(X, w, 0.0))
         batches = [LABELLED_BATCHES] * (2 if name == "train_ch3" else 1)
         loss = Lazy(lambda adapter: adapter.descent.losses)
         return net, *batches, loss, *args, Lazy(lambda adapter: adapter.descent.updater([w], 0.1))
 
-    return lambda adapter: getattr(adapter.d2l, name), good
+    return lambda adapter: getattr(adapter.d2l, name), make_arguments
 
 
 def recurrent_models(adapter: Adapter) -> Any:
-    """Return recurrent networks as the framework's readers write them."""
+    """Return recurrent networks as readers would write them in this framework."""
     framework = type(adapter).__module__.split(".")[-2]
     return load_recurrent_models(framework)
 
 
 # A recurrent network from scratch, with 6 tokens, and a vocabulary of 6.
-START = {
+INITIAL_WEIGHTS = {
     name: np.linspace(-1, 1, int(np.prod(shape))).reshape(shape).astype("float32")
     for name, shape in {
         "W_xh": (6, 4),
@@ -256,7 +257,7 @@ START = {
         "b_q": (6,),
     }.items()
 }
-SCRATCH_RNN = Lazy(lambda adapter: recurrent_models(adapter).make_scratch(START))
+SCRATCH_RNN = Lazy(lambda adapter: recurrent_models(adapter).make_scratch(INITIAL_WEIGHTS))
 SIX_TOKENS = instance("Vocab", ["a", "b", "c", "d", "e"])
 TOKEN_BATCHES = Lazy(
     lambda adapter: [(resolve(adapter, SEGMENTS), adapter.tensor(np.zeros((2, 3), "int32")))]
@@ -274,8 +275,8 @@ ANCHORS = tensor([BOXES.array], "float32")
 PIXELS = tensor(np.ones((3, 3, 3)), "uint8")
 
 
-def device_of(adapter: Adapter) -> Any:
-    """Return a tensor's device, whatever the framework calls it."""
+def get_device(adapter: Adapter) -> Any:
+    """Return a tensor's device, under the framework's name for it."""
     x = resolve(adapter, BOXES)
     return next(getattr(x, name) for name in ("device", "ctx", "place") if hasattr(x, name))
 
@@ -287,7 +288,7 @@ def optimizer(adapter: Adapter) -> Any:
 def optimizer_training_call(name: str, *args: Any) -> Call:
     """Train with an optimizer: the arguments are a linear layer, batches, a loss, the optimizer and ``args``."""
 
-    def good(adapter: Adapter) -> tuple[Any, ...]:
+    def make_arguments(adapter: Adapter) -> tuple[Any, ...]:
         net = adapter.linear(
             3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")}
         )
@@ -301,7 +302,7 @@ def optimizer_training_call(name: str, *args: Any) -> Call:
         function = cpu_call(name)[0](adapter)
         return lambda net, loss, trainer: function(net, *batch, loss, trainer)
 
-    return step if name == "train_batch_ch13" else cpu_call(name)[0], good
+    return step if name == "train_batch_ch13" else cpu_call(name)[0], make_arguments
 
 
 RATING_COLUMNS = ["user_id", "item_id", "rating", "timestamp"]
@@ -314,7 +315,8 @@ def ratings_table() -> Any:
     return DataFrame([(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)], columns=RATING_COLUMNS)
 
 
-RATINGS, CANDIDATES = Lazy(lambda adapter: ratings_table()), {0: [0, 1], 1: [2]}
+RATINGS = Lazy(lambda adapter: ratings_table())
+CANDIDATES = {0: [0, 1], 1: [2]}
 RECOMMENDER = Lazy(
     lambda adapter: (
         lambda users, items: adapter.tensor(np.ones((len(items.asnumpy()), 1), "float32"))
@@ -325,7 +327,7 @@ RECOMMENDER = Lazy(
 def recommender_call(name: str, *args: Any) -> Call:
     """Train a recommender: the arguments are a network, batches, a loss, a trainer and ``args``."""
 
-    def good(adapter: Adapter) -> tuple[Any, ...]:
+    def make_arguments(adapter: Adapter) -> tuple[Any, ...]:
         net = adapter.linear(
             3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")}
         )
@@ -335,7 +337,7 @@ def recommender_call(name: str, *args: Any) -> Call:
         trainer = Lazy(lambda adapter: adapter.descent.optimizer(net, 0.1))
         return score, Lazy(lambda adapter: [inputs]), None, loss, trainer, *args
 
-    return lambda adapter: getattr(adapter.d2l, name), good
+    return lambda adapter: getattr(adapter.d2l, name), make_arguments
 
 
 def lake_step(adapter: Adapter) -> Callable[..., Any]:
@@ -352,8 +354,8 @@ MAP_VALUES_POLICY = (
     tensor([[2, 2, 0]] * 2, "float32"),
 )
 
-# Good arguments of functions and classes that are called directly.
-GOOD: dict[str, tuple[Any, ...]] = {
+# Valid arguments of functions and classes that are called directly.
+GOOD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "RNNLM": (instance("RNNScratch", 6, 4), 6, 0.1),
     "RNNLMScratch": (instance("RNNScratch", 6, 4), 6, 0.1),
     "RNNModel": (Lazy(lambda adapter: recurrent_models(adapter).layers(6, 4)[0].rnn), 6),
@@ -477,14 +479,14 @@ CALLS: dict[str, Call] = {
         lambda adapter: adapter.d2l.Residual,
         lambda adapter: (3, 3) if adapter.d2l.__name__.endswith("paddle") else (3,),
     ),
-    **{name: direct_call(name, *args) for name, args in GOOD.items()},
+    **{name: direct_call(name, *args) for name, args in GOOD_ARGUMENTS.items()},
     "RNN": (
         lambda adapter: adapter.d2l.RNN,
         lambda adapter: (6, 4) if adapter.d2l.__name__.endswith("torch") else (4,),
     ),
     "RNNModelScratch": (
         lambda adapter: type(resolve(adapter, SCRATCH_RNN)),
-        lambda adapter: recurrent_models(adapter).functions(START),
+        lambda adapter: recurrent_models(adapter).functions(INITIAL_WEIGHTS),
     ),
     "grad_clipping": (
         lambda adapter: (
@@ -558,7 +560,7 @@ CALLS: dict[str, Call] = {
     "assign_anchor_to_bbox": (
         lambda adapter: (
             lambda ground_truth, anchors, iou_threshold: adapter.d2l.assign_anchor_to_bbox(
-                ground_truth, anchors, device_of(adapter), iou_threshold
+                ground_truth, anchors, get_device(adapter), iou_threshold
             )
         ),
         lambda adapter: (BOXES, BOXES, 0.5),
@@ -588,7 +590,7 @@ CALLS: dict[str, Call] = {
         ),
         lambda adapter: ([[1, 2, 3, 4]],),
     ),
-    "show_images": (  # it would draw all axes of a large grid
+    "show_images": (  # a large grid would take long to draw
         lambda adapter: lambda imgs: adapter.d2l.show_images(imgs, 1, 2),
         lambda adapter: (np.ones((2, 4, 4)),),
     ),
@@ -633,8 +635,8 @@ CALLS: dict[str, Call] = {
 }
 
 
-def picture_model_call(name: str, *args: Any) -> Call:
-    """Make and call a model of pictures, since in JAX only a call checks its sizes."""
+def image_model_call(name: str, *args: Any) -> Call:
+    """Create and call an image model, since in JAX only a call checks its sizes."""
 
     def get(adapter: Adapter) -> Callable[..., Any]:
         kind = getattr(adapter.d2l, name)
@@ -645,13 +647,13 @@ def picture_model_call(name: str, *args: Any) -> Call:
                 model.initialize(force_reinit=True)
             return adapter.layer(model)(np.ones((2, 4, 4, 4), "float32"))
 
-        vars(make)["__signature__"] = signature_of(kind, args)
+        vars(make)["__signature__"] = find_signature(kind, args)
         return make
 
     return get, lambda adapter: args
 
 
-# Calls that are too slow, or need too much data, to be made with good arguments.
+# Calls that are too slow or need too much data to be made with good arguments.
 ERROR_CALLS: dict[str, Call] = {
     "train_epoch_ch8, its functions": (
         lambda adapter: partial(cpu_call("train_epoch_ch8")[0](adapter), use_random_iter=False),
@@ -662,10 +664,10 @@ ERROR_CALLS: dict[str, Call] = {
             optimizer(adapter) if "tensorflow" in adapter.d2l.__name__ else max,
         ),
     ),
-    "LeNet": picture_model_call("LeNet", 0.1, 10),
-    "LinearRegressionScratch": picture_model_call("LinearRegressionScratch", 4, 0.1, 0.01),
-    "ResNeXtBlock": picture_model_call("ResNeXtBlock", 4, 2, 1),
-    "SoftmaxRegression": picture_model_call("SoftmaxRegression", 3, 0.1),
+    "LeNet": image_model_call("LeNet", 0.1, 10),
+    "LinearRegressionScratch": image_model_call("LinearRegressionScratch", 4, 0.1, 0.01),
+    "ResNeXtBlock": image_model_call("ResNeXtBlock", 4, 2, 1),
+    "SoftmaxRegression": image_model_call("SoftmaxRegression", 3, 0.1),
     "hpo_objective_lenet": direct_call("hpo_objective_lenet", 0.1, 4, 1),
     "update_D": direct_call("update_D", LOGITS, LOGITS, max, max, max, None),
     "update_G": direct_call("update_G", LOGITS, max, max, max, None),
@@ -673,8 +675,8 @@ ERROR_CALLS: dict[str, Call] = {
 
 # Names that are not called; nor are the framework's own functions under D2L's names.
 SKIPPED = {
-    name: why
-    for why, names in {
+    name: reason
+    for reason, names in {
         "abstract": "AttentionDecoder Decoder Encoder HPOScheduler HPOSearcher",
         "not callable": "DATA_HUB DATA_URL VOC_CLASSES VOC_COLORMAP",
         "any argument is stored": "DataModule HyperParameters Module LinearRegression",

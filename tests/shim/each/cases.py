@@ -26,7 +26,7 @@ LENGTHS = {
 def parametrize_lengths(
     lengths: dict[str, Any], *deferred: str, slow: tuple[str, ...] = ("jax",)
 ) -> pytest.MarkDecorator:
-    """Parametrize by ``valid_lens``; ``slow`` frameworks defer some of them to `make test-all`."""
+    """Parametrize by ``valid_lens``; in ``slow`` frameworks, only `make test-all` tests the ``deferred`` ones."""
     mark = pytest.mark.release(*slow)
     return pytest.mark.parametrize(
         "valid_lens",
@@ -80,7 +80,7 @@ def make_case(
     dtype: str = "float64",
     seed: int = 0,
 ) -> Case:
-    """Make random input with ``steps`` queries and keys, ``sizes`` of a query, key and value."""
+    """Make random input; ``steps`` are the numbers of queries and keys, ``sizes`` those of a query, key and value."""
     rng = np.random.default_rng(seed)
     (num_queries, num_keys), (q, k, v) = steps, sizes
 
@@ -91,8 +91,9 @@ def make_case(
 
 
 # Batch, queries, keys; sizes of a query, key and value.
-ANY_SHAPE = st.tuples(*(st.integers(*ends) for ends in [(0, 3), (0, 4), (1, 5), *[(1, 6)] * 3]))
-# The least and the most of each, and some between.
+SIZES = st.integers(1, 6)
+ANY_SHAPE = st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(1, 5), SIZES, SIZES, SIZES)
+# The smallest and the largest value of each, and some in between.
 SHAPES = [
     (2, 3, 4, 5, 6, 3),
     (3, 4, 5, 6, 1, 6),
@@ -104,7 +105,7 @@ SHAPES = [
 
 
 def shapes() -> st.SearchStrategy[Any]:
-    """Draw any shape in PyTorch, one of a few in frameworks that build each operation anew for each shape."""
+    """Draw any shape in PyTorch, one of a few in frameworks that rebuild each operation for each shape."""
     return ANY_SHAPE if takes_any_shape() else st.sampled_from(SHAPES)
 
 
@@ -124,7 +125,7 @@ def heads(draw: st.DrawFn, case: Case) -> tuple[int, int]:
 
 @st.composite
 def cases(draw: st.DrawFn, equal_sizes: bool = True) -> Case:
-    """Draw any input, also empty input and lengths of zero."""
+    """Draw any input, including empty input and lengths of zero."""
     batch, num_queries, num_keys, query_size, key_size, value_size = draw(shapes())
     if equal_sizes:
         key_size = query_size
@@ -178,15 +179,15 @@ def assert_gradients(
     direction: np.ndarray,
     **masks: Any,
 ) -> None:
-    """Check a layer's gradients by queries, keys, values and the finite part of a bias against the reference."""
+    """Compare a layer's gradients with the reference's: for queries, keys, values and the finite part of a bias."""
     inputs = {"queries": case.queries, "keys": case.keys, "values": case.values}
     if "score_bias" in masks:
         inputs["score_bias"] = masks["score_bias"]
     got = layer.gradients(direction, *case.arrays, **masks)
     for gradient, (name, x) in zip(got, inputs.items(), strict=True):
 
-        def loss(at: np.ndarray, name: str = name, x: np.ndarray = x) -> float:
-            changed = {**inputs, **masks, name: np.where(np.isfinite(x), at, x)}
+        def loss(point: np.ndarray, name: str = name, x: np.ndarray = x) -> float:
+            changed = {**inputs, **masks, name: np.where(np.isfinite(x), point, x)}
             return float((attend(**changed, valid_lens=case.valid_lens)[0] * direction).sum())
 
         want = reference.gradient(loss, np.where(np.isfinite(x), x, 0))

@@ -1,4 +1,4 @@
-"""Helpers of test_oracle.py, which calls upstream's d2l beside this project's.
+"""Helpers of test_oracle.py, which calls upstream's d2l alongside this project's.
 
 Each framework but MLX, which upstream does not have, defines these names in its ``oracle``:
 
@@ -72,7 +72,7 @@ OLDER = Path(sys.prefix, "d2l-0.17")  # where `make` puts it
 
 
 def older(module: str) -> ModuleType:
-    """Import the module ``d2l.MODULE`` of version 0.17.6 under another name, beside that of 1.0.3."""
+    """Import the module ``d2l.MODULE`` of version 0.17.6 under another name, alongside that of 1.0.3."""
     name = f"d2l_0_17.{module}"
     if name not in sys.modules:
         spec = spec_from_file_location(name, OLDER / "d2l" / f"{module}.py")

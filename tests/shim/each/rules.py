@@ -3,7 +3,7 @@
 A rule applies to every public name that has a parameter of this name, in every framework. Rules for
 ``function.parameter`` replace those for ``parameter``.
 
-The tables map a need to the parameters that have it, separated by blanks. In a message, ``...`` stands for
+The tables map a need to the parameters that have it, separated by spaces. In a message, ``...`` stands for
 anything; with ``what: need`` the message names ``what`` instead of the parameter.
 """
 
@@ -43,15 +43,15 @@ def show_dtype(x: Any) -> str:
     return f"{type_name(x)} of dtype {np.asarray(x).dtype}"
 
 
-def _with_shape(array: np.ndarray) -> tuple[Any, type[Exception], str]:
+def _bad_shape(array: np.ndarray) -> tuple[Any, type[Exception], str]:
     return tensor(array, str(array.dtype)), ValueError, f"shape {array.shape}"
 
 
-def _with_dtype(array: np.ndarray, dtype: str) -> tuple[Any, type[Exception], str]:
+def _bad_dtype(array: np.ndarray, dtype: str) -> tuple[Any, type[Exception], str]:
     return tensor(array, dtype), TypeError, f"dtype {dtype}"
 
 
-def _with_first(array: np.ndarray, number: int) -> tuple[Any, type[Exception], str]:
+def _bad_first_number(array: np.ndarray, number: int) -> tuple[Any, type[Exception], str]:
     changed = array.copy()
     changed.flat[0] = number
     return tensor(changed, str(array.dtype)), ValueError, f"...{number}"
@@ -59,17 +59,17 @@ def _with_first(array: np.ndarray, number: int) -> tuple[Any, type[Exception], s
 
 DEFECTS: dict[str, Callable[[np.ndarray], tuple[Any, type[Exception], str]]] = {
     "a list": lambda x: ([1.0], TypeError, "list"),
-    "a dimension less": lambda x: _with_shape(x[0]),
-    "a dimension more": lambda x: _with_shape(x[None]),
-    "a row more": lambda x: _with_shape(np.concatenate([x, x[:1]])),
-    "a column more": lambda x: _with_shape(np.concatenate([x, x[..., :1]], -1)),
-    "nothing": lambda x: _with_shape(x[..., :0]),
-    "integers": lambda x: _with_dtype(x, "int32"),
-    "bools": lambda x: _with_dtype(x, "bool"),
-    "no integers": lambda x: _with_dtype(x + 0.5, "float32"),
+    "a dimension less": lambda x: _bad_shape(x[0]),
+    "a dimension more": lambda x: _bad_shape(x[None]),
+    "a row more": lambda x: _bad_shape(np.concatenate([x, x[:1]])),
+    "a column more": lambda x: _bad_shape(np.concatenate([x, x[..., :1]], -1)),
+    "nothing": lambda x: _bad_shape(x[..., :0]),
+    "integers": lambda x: _bad_dtype(x, "int32"),
+    "bools": lambda x: _bad_dtype(x, "bool"),
+    "no integers": lambda x: _bad_dtype(x + 0.5, "float32"),
     "fractions": lambda x: (tensor(x + 0.5, "float32"), ValueError, "dtype float32 with fractions"),
-    "below 0": lambda x: _with_first(x, -1),
-    "too large": lambda x: _with_first(x, 99),
+    "below 0": lambda x: _bad_first_number(x, -1),
+    "too large": lambda x: _bad_first_number(x, 99),
 }
 
 
@@ -97,7 +97,7 @@ FROM_0 = "K min_freq num_gpus num_noise_words num_preds offset SyntheticRegressi
 SHARES = "iou_threshold nms_threshold pos_threshold"
 AT_LEAST_0, AT_LEAST_1 = "an integer of at least 0", "an integer of at least 1"
 A_LAYER = "a layer or a function"
-VOCABULARY = "a vocabulary, as Vocab is"
+VOCABULARY = "a vocabulary, such as a Vocab"
 DEVICES = "a list of devices, at least one"
 
 # fmt: off
@@ -131,14 +131,14 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         trainer_fn updater train_2d.trainer""",
         "a model with an encoder and a decoder": "predict_seq2seq.net",
         VOCABULARY: "src_vocab tgt_vocab",
-        "a table of pandas with user_id, item_id, rating, timestamp": """
+        "a pandas table with user_id, item_id, rating, timestamp": """
         load_data_ml100k.data split_data_ml100k.data""",
         "a list of arrays, at least one": "split_batch_multi_inputs.X",
     }),
     (NOT_EITHER, type_name, {
         "a layer": """rnn encoder decoder train_ch6.net train_batch_ch13.net train_ch13.net
         evaluate_accuracy_gpus.net""",
-        "a recurrent layer of ...": "rnn_layer",
+        "a ... recurrent layer": "rnn_layer",
         "a Keras model": "TrainCallback.net",
         "a model, which is a layer": "train_seq2seq.net",
         "a...r": "trainer",  # an optimizer, a Gluon trainer
@@ -161,23 +161,23 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "batches of at least 1 arrays": "train_recsys_rating.train_iter",
         DEVICES: "split_batch.devices",
         "a list of tokens": "TokenEmbedding.[].tokens",
-        "a list of lines, strings": "lines",
+        "a list of strings": "lines",
         "a list of parameters": "sgd.params",
         "a list of gradients": "grads",
         "a tuple or a list of tensors": "data_arrays",
         "examples (center, context, noise words), at least one": "batchify.data",
-        "premises, hypotheses and labels, as many of each, at least one": "SNLIDataset.dataset",
+        "the same number of premises, hypotheses and labels, at least one": "SNLIDataset.dataset",
     }),
     (NOT_LISTS, type_name, {
-        "a list of numbers of tokens": "corpus",
+        "a list of token indices": "corpus",
         "a list of lists of words": "get_centers_and_contexts.corpus subsample.sentences",
-        "a list of lists of numbers of words": "all_contexts",
+        "a list of lists of word indices": "all_contexts",
         "a list of tokens": "line tokens_a",
         "a list of tokens, or None": "tokens_b",
         "a list of sentences": "src_sentences tgt_sentences",
         "a list of words, at least one": "premise hypothesis",
         "a list of lists, at least one": "xlist ylist",
-        "letters (rows, columns), as of env_info['desc']": "env_desc",
+        "letters (rows, columns), like env_info['desc']": "env_desc",
     }),
     ((3, None, OBJECT), show_value, {
         "batches, at least one": """train_ch6.train_iter train_ch11.data_iter
@@ -189,16 +189,16 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     ((3, OBJECT), type_name, {
         "batches of 4 tensors...": "train_seq2seq.data_iter",
         "a list of tokens": "Vocab.tokens count_corpus.tokens reserved_tokens",
-        "a token, a string, or a list of them": "Vocab.[].tokens",
+        "a token (a string), or a list of tokens": "Vocab.[].tokens",
         "a list": "check_len.a",
         "a list of items": "rankedlist test_matrix",
         "a tuple of sizes": "check_shape.shape",
     }),
     (NOT_STRINGS, type_name, {
         "a string": "description",
-        "a curve's name, a string": "ProgressBoard.draw.label",
+        "a curve's name as a string": "ProgressBoard.draw.label",
         "a string of at least one character": "prefix",
-        "a sentence, a string": "pred_seq label_seq predict_sentiment.sequence src_sentence",
+        "a sentence as a string": "pred_seq label_seq predict_sentiment.sequence src_sentence",
         "a file's name": "fname data_path extract.filename",
         "a folder's name": "data_dir voc_dir download.folder",
         "a folder's name, or None": "download_extract.folder extract.folder",
@@ -261,10 +261,10 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"0 for 1 parameters": []}, {"one for each parameter": "grads"}),
     ({"list": []}, {"a list of numbers above 0, at least one": "sizes ratios"}),
     ({"an empty list": []}, {"at least one integer": "norm_shape strides"}),
-    (numbers(3), {"what voc_colormap2label gives": "colormap2label"}),
+    (numbers(3), {"the result of voc_colormap2label": "colormap2label"}),
     ({"''": ""}, {"a string of at least one character": "prefix"}),
     ({"shape (0,)": []}, {"four numbers, (x1, y1, x2, y2)": "bbox", "shape (boxes, 4)": "bboxes"}),
-    ({"3": 3, "None": None, "list": []}, {"a picture of 3 x 3 pixels, as the feature is": "voc_rand_crop.label"}),
+    ({"3": 3, "None": None, "list": []}, {"a picture of 3 x 3 pixels, like the feature": "voc_rand_crop.label"}),
 ]
 # fmt: on
 
@@ -370,7 +370,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "pictures (..., height, width)": "multibox_prior.data",
     },
     "a row more": {
-        "batch sizes of queries, keys and values: three equal ones": "queries keys values",
+        "batch sizes of queries, keys and values: equal batch sizes": "queries keys values",
         f"{LENGTHS}": "valid_lens",
         "shape (queries, keys), here (3, 3) or (heads, queries, keys), here (2, 3, 3) or (batch, heads, queries, keys), here (2, 2, 3, 3)": """
             MultiHeadAttention.score_bias""",
@@ -379,8 +379,8 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "pred_positions: a row for each of 3 examples": "MaskLM.X",
         "valid_lens: shape (3,), a length per example, or (3, 3), one per query": """
             TransformerEncoderBlock.X masked_softmax.X""",
-        "X and Y: two equal ones": "AddNorm.X AddNorm.Y",
-        "positive and negative: two equal ones": "positive negative",
+        "X and Y: equal shapes": "AddNorm.X AddNorm.Y",
+        "positive and negative: equal shapes": "positive negative",
         "valid_len: shape (3,), a length per example": "sequence_mask.X",
         "shape (2,), a length per example": "valid_len",
         "Y: as many labels as there are rows in Y_hat, of shape (3, 3)": "Y_hat",
@@ -389,9 +389,9 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "y: one number for each prediction": "squared_loss.y_hat squared_loss.y",
         "X: a last dimension of 9": "linreg.w",
         "b: one number for each output, or one for all": "linreg.b",
-        "anchors and assigned_bb: as many of one as of the other": """
+        "anchors and assigned_bb: the same number of each": """
             offset_boxes.anchors assigned_bb""",
-        "anchors and offset_preds: as many of one as of the other": """
+        "anchors and offset_preds: the same number of each": """
             offset_inverse.anchors offset_inverse.offset_preds""",
         "offset_preds: shape (batch, anchors * 4), here (2, 12)": "cls_probs",
         "shape (batch, anchors * 4), here (1, 12)": "offset_preds",
@@ -400,13 +400,13 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "y: a label for each input": "split_batch.X split_batch.y split_batch_multi_inputs.y",
         "X: a batch that is a multiple of num_heads": "transpose_output.X",
         "shape: (2, 3, 8)": "check_shape.x",
-        "X and Z: as many rows of each, at least one": "update_D.X update_D.Z",
+        "X and Z: the same number of rows in each, at least one": "update_D.X update_D.Z",
     },
     "a column more": {
         "a last dimension of 8": """
             MaskLM.X PositionalEncoding.X RotaryEncoding.X GRU.inputs GRU.X linreg.X""",
         "...: a last dimension of 8": "TransformerEncoderBlock.X",
-        "X and Y: two equal ones": "AddNorm.X AddNorm.Y",
+        "X and Y: equal shapes": "AddNorm.X AddNorm.Y",
         "a last dimension of 4": """
             boxes boxes1 boxes2 offset_boxes.anchors assigned_bb offset_inverse.anchors
             offset_inverse.offset_preds""",

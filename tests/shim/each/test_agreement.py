@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.shim.compare_frameworks.ask import load, save
-from tests.shim.compare_frameworks.differences import differences, too_large
+from tests.shim.compare_frameworks.differences import differences, find_exceeding
 from tests.shim.compare_frameworks.expected import expected
 from tests.shim.compare_frameworks.table import assert_as_published
 from tests.shim.each.answers import main
@@ -27,5 +27,5 @@ def test_differences_are_within_tolerance_and_as_published(
     save(inputs, dtype)
     main(framework, str(inputs), str(outputs))
     measured = differences(load(outputs), dtype, expected())
-    assert too_large(measured, tolerance) == {}
+    assert find_exceeding(measured, tolerance) == {}
     assert_as_published(framework, dtype, measured)

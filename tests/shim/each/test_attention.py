@@ -82,7 +82,8 @@ def test_query_without_keys_has_zero_output(adapter: Adapter) -> None:
 
 @pytest.mark.parametrize("valid_lens", [None, np.array([0, 0])], ids=["no lengths", "lengths"])
 def test_attention_without_keys_is_zero(adapter: Adapter, valid_lens: np.ndarray | None) -> None:
-    layer, none = adapter.dot_product(), np.ones((2, 0, 4), "float32")
+    layer = adapter.dot_product()
+    none = np.ones((2, 0, 4), "float32")
     output = layer(np.ones((2, 3, 4), "float32"), none, none, valid_lens)
     np.testing.assert_array_equal(output, np.zeros((2, 3, 4)))
     assert layer.attention_weights.shape == (2, 3, 0)
@@ -149,7 +150,8 @@ def test_multi_head_attention_matches_reference(
     adapter: Adapter, data: st.DataObject, case: Case, bias: bool
 ) -> None:
     num_heads, size = data.draw(heads(case))
-    dtype, num_hiddens = str(case.queries.dtype), num_heads * size
+    dtype = str(case.queries.dtype)
+    num_hiddens = num_heads * size
     weights = make_weights(case.sizes, num_hiddens, bias, dtype)
     sizes = (*case.sizes, num_hiddens, num_heads, 0.5, bias)
     layer = adapter.multi_head(*sizes, weights=weights, dtype=dtype)

@@ -1,8 +1,8 @@
-"""Any call of a public name works, or raises a ValueError or TypeError with a clear message.
+"""Test that any call of a public name works, or raises a ValueError or TypeError with a clear message.
 
-In good calls each argument is replaced by the bad values of its rules (rules.py), and the messages are compared,
-which are the same in every framework. Then one or two arguments are replaced by random values, the same in each
-run: no call may end in another way, and none may work on meaningless arguments.
+First, each argument of a good call is replaced by the bad values of its rules (rules.py), and the messages, which are
+the same in every framework, are compared. Then one or two arguments are replaced by random values, the same in each
+run: each call must either work or raise such an error, and none may work with meaningless arguments.
 """
 
 import random
@@ -21,7 +21,7 @@ from hypothesis import settings
 from d2l_compat._shared.data import images
 from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
-from tests.shim.each.calls import CALLS, ERROR_CALLS, SKIPPED, Lazy, resolve, signature_of, tensor
+from tests.shim.each.calls import CALLS, ERROR_CALLS, SKIPPED, Lazy, find_signature, resolve, tensor
 from tests.shim.each.rules import bad_values, matches_message
 
 # fmt: off
@@ -36,7 +36,7 @@ SHAPES = [(), (0,), (2,), (2, 3), (2, 3, 8), (2, 3, 0), (0, 3, 8), (2, 0, 8), (2
 DTYPES = ["float32", "float64", "int32", "int64", "int8", "uint8", "bool"]
 NUMBERS = [0, 1, 2, 7, 100, -1, -3, 0.5]
 
-# Documented exceptions of other types, as lists, dictionaries and files raise them.
+# Documented exceptions of other types, such as those that lists, dictionaries and files raise.
 NO_SUCH_FILE = """
     CTRDataset reorg_train_valid reorg_test read_voc_images read_data_bananas read_csv_labels
     load_data_voc load_data_bananas copyfile VOCSegDataset BananasDataset read_imdb read_snli"""
@@ -56,7 +56,7 @@ OTHER_ERRORS: dict[str, tuple[type[Exception], ...]] = {
     "TokenEmbedding": (KeyError, FileNotFoundError),
 }
 
-# The positions of arguments that are numbers of items made one by one: 2**40 would take forever.
+# The position of the argument that says how many items to make, one by one: 2**40 would take forever.
 COUNT_ARGUMENT = {"get_negatives": 3, "load_data_ptb": 2, "predict_ch8": 1}
 
 
@@ -66,7 +66,7 @@ def is_endless(name: str, args: list[Any]) -> bool:
 
 
 def draw_calls(good: tuple[Any, ...], times: int, seed: str) -> Iterator[list[Any]]:
-    """Yield arguments for this many calls: first the good ones, then with one or two replaced.
+    """Yield arguments for this many calls: first the good ones, then some with one or two replaced.
 
     Hypothesis is not used: these examples need no shrinking, and its search would take most of the time.
     """
@@ -78,7 +78,7 @@ def draw_calls(good: tuple[Any, ...], times: int, seed: str) -> Iterator[list[An
 
 
 def draw_replacement(rng: random.Random, good: Any) -> Any:
-    """Draw any value in place of a good one, or for a tensor a similar one."""
+    """Draw any value in place of a good one, or a similar tensor in place of a tensor."""
     if rng.random() < 0.5:
         return rng.choice(VALUES)
     dtype, number = rng.choice(DTYPES), rng.choice(NUMBERS)
@@ -96,15 +96,17 @@ def is_whole(x: Any, largest: float = np.inf) -> bool:
     return not numbers.size or (numbers.dtype.kind in "iuf" and bool(fits.all()))
 
 
-# Conditions on the arguments, as NumPy arrays, of calls that once worked on meaningless ones.
+# Conditions on the arguments (as NumPy arrays) of calls that once worked with meaningless arguments.
 PRECONDITIONS: dict[str, Callable[..., bool]] = {
     "PositionWiseFFN, call": lambda X: np.shape(X)[-1] == 8,
     "PositionWiseFFN, first call": lambda X: (
         np.shape(X)[-1] > 0 and np.asarray(X).dtype.kind == "f"
     ),
     "BERTEncoder, call": lambda X, segments, lens: is_whole(X, 6) and is_whole(segments, 1),
-    "BERTModel, call": lambda X, segments, lens, at: is_whole(X, 6) and is_whole(at, 2),
-    "MaskLM, call": lambda X, at: is_whole(at, np.shape(X)[1] - 1),
+    "BERTModel, call": lambda X, segments, lens, positions: (
+        is_whole(X, 6) and is_whole(positions, 2)
+    ),
+    "MaskLM, call": lambda X, positions: is_whole(positions, np.shape(X)[1] - 1),
     "Seq2SeqEncoder, call": lambda X: is_whole(X, 6),
     "TransformerEncoder, call": lambda X, valid_lens: is_whole(X, 6),
     "Vocab.to_tokens": lambda indices: is_whole(indices, 1),
@@ -134,7 +136,7 @@ def error_origin(error: Exception) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def _small_data(adapter: Adapter, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Replace data sets on the network by small ones, and change to a temporary folder."""
+    """Replace downloads by small data sets, and change to a temporary folder."""
     folder = tmp_path_factory.mktemp("bad-input")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -158,13 +160,12 @@ def public(adapter: Adapter) -> set[str]:
 
 
 def test_every_public_name_has_a_call(adapter: Adapter, public: set[str]) -> None:
-    functions = {*adapter.d2l.tensors.__all__} - {
-        "check_shape"
-    }  # the framework's, in its own words
+    # Tensor functions are the framework's own, with its own messages.
+    functions = {*adapter.d2l.tensors.__all__} - {"check_shape"}
     called = {re.split(r"[.,]", name)[0] for name in CALLS | ERROR_CALLS}
     assert public - functions <= called | SKIPPED.keys()
     assert not called & (functions | SKIPPED.keys())
-    for name in called - public:  # D2L has it not in this framework
+    for name in called - public:  # D2L does not have it in this framework
         adapter.assert_missing(name)
 
 
@@ -175,9 +176,10 @@ def test_bad_values_raise_errors_of_rules(adapter: Adapter, public: set[str], na
         return
     framework = adapter.d2l.__name__.rpartition(".")[2]
     get, make_good = (CALLS | ERROR_CALLS)[name]
-    call, good = get(adapter), make_good(adapter)
+    call = get(adapter)
+    good = make_good(adapter)
     failures = []
-    for place, parameter in enumerate(signature_of(call, good).parameters.values()):
+    for place, parameter in enumerate(find_signature(call, good).parameters.values()):
         replaced = good[place] if place < len(good) else parameter.default
         bad_ones = bad_values(framework, name, parameter, replaced)
         others = [resolve(adapter, x) for x in good] if bad_ones else []
@@ -200,7 +202,7 @@ def error_message(call: Callable[[], Any]) -> str:
     """Return the type and the message of the error that a call raises."""
     try:
         call()
-    except Exception as error:  # noqa: BLE001  the type is compared, too
+    except Exception as error:  # noqa: BLE001  the type is compared as well
         return f"{type(error).__name__}: {error}"
     finally:
         if plt.get_fignums():
@@ -215,7 +217,8 @@ def test_random_calls_work_or_raise_clear_errors(
 ) -> None:
     if re.split(r"[.,]", name)[0] not in public:
         return
-    get, good = CALLS[name][0], CALLS[name][1](adapter)
+    get = CALLS[name][0]
+    good = CALLS[name][1](adapter)
     outcomes = Counter[str]()
     random.seed(name)  # for functions that draw at random
     np.random.seed(0)

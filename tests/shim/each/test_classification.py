@@ -27,7 +27,7 @@ History = list[tuple[float, float]]
 
 
 def loss_and_slope(w: Any, b: Any, X: Any, Y: Any) -> tuple[Any, Any, Any]:
-    """Return softmax regression's losses, whether predictions are right, and gradients by the logits."""
+    """Return softmax regression's losses, whether predictions are right, and the gradients of the logits."""
     logits = X.astype("float64") @ w + b
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     rows = np.arange(len(Y))
@@ -57,7 +57,7 @@ def batches(adapter: Adapter, batch_size: int = 16) -> Any:
 
 
 def weights(adapter: Adapter, net: Any) -> tuple[Any, Any]:
-    """Return a linear layer's weights, from its outputs."""
+    """Return a linear layer's weights and biases, computed from its outputs."""
     answers = adapter.to_numpy(net(adapter.tensor(PROBE))).astype("float64")
     return answers[:4] - answers[4], answers[4]
 
@@ -66,7 +66,7 @@ def weights(adapter: Adapter, net: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (5, 3, 2, 4), (1, 2), (7, 2)])
-def test_accuracy_counts_argmax_at_label(adapter: Adapter, shape: tuple[int, ...]) -> None:
+def test_accuracy_counts_argmax_that_equals_label(adapter: Adapter, shape: tuple[int, ...]) -> None:
     y_hat = RNG.normal(size=shape).astype("float32")
     right = y_hat.argmax(axis=1)
     y = np.where(RNG.random(right.shape) < 0.5, right, (right + 1) % shape[1])
@@ -174,14 +174,16 @@ def test_evaluate_accuracy_averages_all_examples(adapter: Adapter, descent: Any)
         assert adapter.d2l.evaluate_accuracy_gpu(net, batches(adapter)) == pytest.approx(
             hits.mean()
         )
-        on_the_cpu = adapter.d2l.evaluate_accuracy_gpu(net, batches(adapter), adapter.d2l.cpu())
-        assert on_the_cpu == pytest.approx(hits.mean())
-        several = [([X, X], y) for X, y in batches(adapter)]
-        two = adapter.d2l.evaluate_accuracy_gpu(lambda X: net(X[1]), several, adapter.d2l.cpu())
-        assert two == pytest.approx(hits.mean())
+        cpu_accuracy = adapter.d2l.evaluate_accuracy_gpu(net, batches(adapter), adapter.d2l.cpu())
+        assert cpu_accuracy == pytest.approx(hits.mean())
+        pairs = [([X, X], y) for X, y in batches(adapter)]
+        pair_accuracy = adapter.d2l.evaluate_accuracy_gpu(
+            lambda X: net(X[1]), pairs, adapter.d2l.cpu()
+        )
+        assert pair_accuracy == pytest.approx(hits.mean())
 
 
-def test_dropout_is_for_training_alone(adapter: Adapter, descent: Any) -> None:
+def test_dropout_is_active_only_in_training(adapter: Adapter, descent: Any) -> None:
     start = {"weight": 9 * np.eye(4, 3, dtype="float32"), "bias": np.zeros(3, "float32")}
     net = descent.add_dropout(adapter.linear(4, start), 0.9)
     rows = np.tile(np.eye(3, 4, dtype="float32"), (40, 1))
@@ -224,7 +226,9 @@ def test_epoch_with_optimizer_matches_gradient_descent(adapter: Adapter, descent
         assert_close(got, want, 1e-4)
 
 
-def test_epochs_are_drawn(adapter: Adapter, descent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_plots_each_epoch(
+    adapter: Adapter, descent: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     boards = watch_boards(monkeypatch)
     w, b = (descent.variable(START[name]) for name in ("weight", "bias"))
 
@@ -261,9 +265,12 @@ def test_network_trains_from_xavier_weights(
     net = descent.train_ch6(
         lambda: adapter.linear(4, start),
         lambda net: before.extend(weights(adapter, net)),
-        *(train, batches(adapter), 2, 0.3),
+        train,
+        batches(adapter),
+        2,
+        0.3,
     )
-    if adapter.d2l.__name__.endswith("tensorflow"):  # it keeps the model's weights
+    if adapter.d2l.__name__.endswith("tensorflow"):  # keeps the model's weights
         assert_close(before[0], start["weight"])
     else:
         assert 0.2 < np.abs(before[0]).max() <= np.sqrt(6 / (4 + 3))
@@ -276,10 +283,10 @@ def test_network_trains_from_xavier_weights(
     want = *history[-1], hits.mean()
     assert [curve[-1] for curve in board.Y] == [pytest.approx(each, rel=1e-4) for each in want]
     assert board.X[2] == [1, 2]
-    if len(board.X[0]) > 2:  # Keras's loop reports only epochs
-        every = len(train) // 5 or 1
-        places = [n for n in range(1, len(train) + 1) if n % every == 0 or n == len(train)]
-        expected = [epoch + n / len(train) for epoch in range(2) for n in places]
+    if len(board.X[0]) > 2:  # Keras's training loop reports only whole epochs
+        interval = len(train) // 5 or 1
+        steps = [n for n in range(1, len(train) + 1) if n % interval == 0 or n == len(train)]
+        expected = [epoch + n / len(train) for epoch in range(2) for n in steps]
         assert board.X[0] == board.X[1] == pytest.approx(expected)
     output = capsys.readouterr().out
     assert "loss {:.3f}, train acc {:.3f}, test acc {:.3f}\n".format(*want) in output

@@ -1,4 +1,4 @@
-"""Importing a package imports its framework, and nothing to plot with."""
+"""Test that importing a package imports its framework, and no plotting library."""
 
 import json
 import subprocess
@@ -12,10 +12,10 @@ from tests.shim.each.adapter import Adapter
 PLOT_MODULES = {"IPython", "PIL", "matplotlib", "matplotlib_inline"}
 
 
-def modules_after(*statements: str) -> list[set[str]]:
+def list_modules_after(*statements: str) -> list[set[str]]:
     """Return the modules that a fresh interpreter has loaded after each of the statements."""
     show = "print(json.dumps(list(sys.modules)))"
-    program = "\n".join(["import json, sys", *(f"{each}\n{show}" for each in statements)])
+    program = "\n".join(["import json, sys", *(f"{statement}\n{show}" for statement in statements)])
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     return [set(json.loads(line)) for line in process.stdout.splitlines()]
 
@@ -37,7 +37,7 @@ def loaded(adapter: Adapter) -> dict[str, set[str]]:
         "linreg": "hasattr(d2l, 'linreg')",
         "plots": "d2l.plt",
     }
-    return dict(zip(statements, modules_after(*statements.values()), strict=True))
+    return dict(zip(statements, list_modules_after(*statements.values()), strict=True))
 
 
 def test_package_imports_only_its_framework(
@@ -51,7 +51,7 @@ def test_package_imports_only_its_framework(
     others = set().union(*modules.values()) - needed
     framework, imported = loaded["framework"], loaded["package"]
     assert needed <= imported
-    # TensorFlow imports JAX where it is installed.
+    # TensorFlow imports JAX if it is installed.
     assert imported & others == framework & others
     # Keras and Paddle import Pillow.
     assert imported & PLOT_MODULES == framework & PLOT_MODULES

@@ -58,7 +58,8 @@ def test_sum_has_inputs_dtype(adapter: Adapter, dtype: str) -> None:
 
 
 def test_dropout_applies_to_sum_in_training_only(adapter: Adapter) -> None:
-    layer, X = adapter.encoding(32, 0.25, dtype="float32"), np.full((4, 50, 32), 2.0, "float32")
+    layer = adapter.encoding(32, 0.25, dtype="float32")
+    X = np.full((4, 50, 32), 2.0, "float32")
     total = layer(X)
     used = layer(X, training=True)
     dropped = used == 0

@@ -108,7 +108,7 @@ def encode(adapter: Adapter, inputs: Any = X, offset: Any = 0) -> np.ndarray:
 
 
 def make_called_attention(adapter: Adapter) -> Any:
-    """Return multi-head attention of the short signature, whose sizes a call has set."""
+    """Return multi-head attention, created with the short signature, whose sizes a call has set."""
     layer = adapter.multi_head(8, 2, 0.0, dtype="float32")
     layer(X, X, X)
     return layer
@@ -165,7 +165,7 @@ CASES: dict[str, Case] = {
         "BERTEncoder", 7, 8, 16
     ),
     MISSING_ARGUMENT.format("Residual", "...", "..."): call_directly("Residual"),
-    "ValueError: num_hiddens: got 7; need an even number, since pairs are turned":
+    "ValueError: num_hiddens: got 7; need an even number, since pairs are rotated":
         call("RotaryEncoding", 7),
     # Attention
     **{
@@ -218,11 +218,11 @@ CASES: dict[str, Case] = {
     "ValueError: positions: got 5 positions from offset 0; need at most 4 in all; ...":
         call_bert(tokens=np.zeros((1, 5), "int32")),
     **{
-        f"ValueError: groups: got {got}; need as many channels a group as divide them evenly":
+        f"ValueError: groups: got {got}; need a number of channels per group that divides them evenly":
             call_model("ResNeXtBlock", *sizes)
         for got, sizes in {"6 for 20 channels": (20, 6, 1), "8 for 4 channels": (4, 8, 1)}.items()
     },
-    "ValueError: X and Y: got shapes (2, 4, ...; need two equal ones":
+    "ValueError: X and Y: got shapes (2, 4, ...; need equal shapes":
         call_model("ResNeXtBlock", 6, 2, 1),
     "ValueError: X: got shape (2, 3, 8); need 4 dimensions (examples, ...":
         call_model("ResNeXtBlock", 4, 2, 1, X=X),
@@ -284,14 +284,14 @@ CASES: dict[str, Case] = {
             adapter.tensor(X[0]), lambda X: X, adapter.linear(8, None), max, None
         ),
     ),
-    "TypeError: corpus: got shape (1,), dtype float64; need a list of numbers of tokens":
+    "TypeError: corpus: got shape (1,), dtype float64; need a list of token indices":
         call_directly("seq_data_iter_random", [0.5], 1, 3),
     "TypeError: resize: got (2, 3, 4); need (height, width), in pixels":
         call_directly("load_data_fashion_mnist", 4, (2, 3, 4)),
     "ValueError: crop_size: got 0; need an integer of at least 1":
         call_directly("VOCSegDataset", True, (5, 0), "."),
     # Sentences
-    "ValueError: dataset: got 1, 0 and 1; need premises, hypotheses and labels, as many of each, at least one":
+    "ValueError: dataset: got 1, 0 and 1; need the same number of premises, hypotheses and labels, at least one":
         call_directly("SNLIDataset", (["a"], [], [1]), 5),
     "TypeError: dataset: got labels of another ...; need integers...":
         call_directly("SNLIDataset", (["a"], ["b"], ["1"]), 5),

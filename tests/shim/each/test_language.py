@@ -23,8 +23,8 @@ POSITIONS = np.array([[1, 2, 0], [4, 0, 3]], "int32")
 BATCH = [TOKENS, SEGMENTS, LENS, POSITIONS]
 X = np.random.default_rng(8).normal(size=(2, 5, 8)).astype("float32")
 # Tokens, hiddens, hiddens of the network, heads, blocks, dropout, positions.
-SHORT = 7, 8, 16, 2, 2, 0.0, 6
-LONG = 7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8
+SHORT_FORM = 7, 8, 16, 2, 2, 0.0, 6
+LONG_FORM = 7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8
 
 
 @pytest.fixture(scope="module")
@@ -142,11 +142,11 @@ def test_snli_batches_are_pairs(
     counts = Counter(f"w{n % 10}" for i in expected for n in (i, i + 1, i + 2))
     assert {*vocab.idx_to_token[2:]} == {word for word, count in counts.items() if count >= 5}
 
-    def known(*numbers: int) -> str:
+    def format_known(*numbers: int) -> str:
         tokens = [f"w{n % 10}" if counts[f"w{n % 10}"] >= 5 else "<unk>" for n in numbers]
         return " ".join(tokens + ["<pad>"] * (3 - len(tokens)))
 
-    assert pairs == [(known(i, i + 1), known(i + 2), i % 4) for i in expected]
+    assert pairs == [(format_known(i, i + 1), format_known(i + 2), i % 4) for i in expected]
     assert adapter.is_shuffled(train)
 
 
@@ -253,7 +253,7 @@ def test_wiki_dataset_has_d2ls_attributes(adapter: Adapter, texts: None) -> None
         )
 
 
-def positions_of(adapter: Adapter, encoder: Any) -> Any:
+def get_position_table(adapter: Adapter, encoder: Any) -> Any:
     positions = encoder.part("pos_embedding")
     return adapter.to_numpy(positions.data() if callable(positions.data) else positions)
 
@@ -269,10 +269,10 @@ def encoded(adapter: Adapter, layer: Any, table: Any, lens: Any, path: str = "")
 
 @pytest.mark.parametrize("form", ["D2L 1.0", "D2L 0.17", "D2L 0.17, named"])
 def test_bert_encoder_matches_reference(adapter: Adapter, language: Any, form: str) -> None:
-    old, names = LONG, ("norm_shape", "ffn_num_input", "key_size", "query_size", "value_size")
+    old, names = LONG_FORM, ("norm_shape", "ffn_num_input", "key_size", "query_size", "value_size")
     if adapter.d2l.__name__.endswith("mxnet"):  # 0.17's signature is the short one there
-        old, names = SHORT, ()
-    args: tuple[Any, ...] = {"D2L 1.0": SHORT, "D2L 0.17": old}.get(form, SHORT[:2])
+        old, names = SHORT_FORM, ()
+    args: tuple[Any, ...] = {"D2L 1.0": SHORT_FORM, "D2L 0.17": old}.get(form, SHORT_FORM[:2])
     kwargs: dict[str, Any] = {}
     if form == "D2L 0.17, named":
         kwargs = {
@@ -285,7 +285,7 @@ def test_bert_encoder_matches_reference(adapter: Adapter, language: Any, form: s
         kwargs |= dict.fromkeys(names, 8)
     layer = adapter.build("BERTEncoder", *args, **kwargs)
     layer.randomize(TOKENS, SEGMENTS, LENS)
-    table = positions_of(adapter, layer)
+    table = get_position_table(adapter, layer)
     assert table.shape == (1, 6, 8)
     for lens in (LENS, None):
         assert_close(layer(TOKENS, SEGMENTS, lens), encoded(adapter, layer, table, lens), 1e-3)
@@ -298,7 +298,7 @@ def test_bert_tasks_match_reference(adapter: Adapter, language: Any) -> None:
     for sizes in ((7, 6), (7, 6, 8))[: 1 if adapter.d2l.__name__.endswith("mxnet") else 2]:
         layer = adapter.build("MaskLM", *sizes)
         layer.randomize(X, POSITIONS)
-        first, normal, last = (name.removeprefix("mlm.") for name in language.MASKED)
+        first, normal, last = (name.removeprefix("mlm.") for name in language.MASK_LM_LAYERS)
         at = np.take_along_axis(X, POSITIONS[..., None], 1)
         hidden = norm(adapter, layer, normal)(np.maximum(linear(layer, first)(at), 0))
         assert_close(layer(X, POSITIONS), linear(layer, last)(hidden), 1e-4)
@@ -309,17 +309,17 @@ def test_bert_tasks_match_reference(adapter: Adapter, language: Any) -> None:
 
 @pytest.fixture(scope="module")
 def bert(adapter: Adapter, language: Any) -> Any:
-    layer = adapter.build("BERTModel", *SHORT)
+    layer = adapter.build("BERTModel", *SHORT_FORM)
     layer.randomize(*BATCH)
     return layer
 
 
 def test_bert_model_matches_reference(adapter: Adapter, language: Any, bert: Any) -> None:
-    table = positions_of(adapter, adapter.layer(bert.part("encoder")))
+    table = get_position_table(adapter, adapter.layer(bert.part("encoder")))
     want = encoded(adapter, bert, table, LENS, "encoder.")
     got, tokens_hat, next_hat = bert(*BATCH)
     assert_close(got, want, 1e-3)
-    first, normal, last = language.MASKED
+    first, normal, last = language.MASK_LM_LAYERS
     at = np.take_along_axis(want, POSITIONS[..., None], 1)
     hidden = norm(adapter, bert, normal)(np.maximum(linear(bert, first)(at), 0))
     assert_close(tokens_hat, linear(bert, last)(hidden), 1e-3)
@@ -331,10 +331,10 @@ def test_bert_model_matches_reference(adapter: Adapter, language: Any, bert: Any
 
 def test_bert_model_takes_long_signature(adapter: Adapter, language: Any) -> None:
     if adapter.d2l.__name__.endswith("mxnet"):
-        model = adapter.build("BERTModel", *SHORT[:4], num_layers=2, dropout=0.0)
+        model = adapter.build("BERTModel", *SHORT_FORM[:4], num_layers=2, dropout=0.0)
         model.randomize(*BATCH)
     else:
-        model = adapter.build("BERTModel", *LONG, 8, 8, 8)
+        model = adapter.build("BERTModel", *LONG_FORM, 8, 8, 8)
     assert [x.shape for x in model(*BATCH)] == [(2, 5, 8), (2, 3, 7), (2, 2)]
 
 

@@ -67,7 +67,9 @@ def test_multi_head_attention_with_masks_matches_reference(
     adapter: Adapter, data: st.DataObject, case: Case
 ) -> None:
     num_heads, size = data.draw(heads(case))
-    dtype, batch, num_hiddens = str(case.queries.dtype), len(case.queries), num_heads * size
+    dtype = str(case.queries.dtype)
+    batch = len(case.queries)
+    num_hiddens = num_heads * size
     weights = make_weights(case.sizes, num_hiddens, dtype=dtype)
     mask_args = data.draw(masks(case, (), (num_heads,), (batch, num_heads)))
     sizes = (*case.sizes, num_hiddens, num_heads, 0.5)

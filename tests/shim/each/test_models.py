@@ -243,7 +243,8 @@ def test_check_len_accepts_right_length(adapter: Adapter) -> None:
 
 W_G, B_G = RNG.normal(size=(2, 3)).astype("float32"), np.array([0.1, 0.2, 0.3], "float32")
 W_D, B_D = RNG.normal(size=(3, 1)).astype("float32"), np.array([-0.2], "float32")
-REAL, NOISE = X[:6], RNG.normal(size=(6, 2)).astype("float32")
+REAL = X[:6]
+NOISE = RNG.normal(size=(6, 2)).astype("float32")
 
 
 @pytest.fixture

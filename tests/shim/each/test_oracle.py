@@ -26,7 +26,7 @@ from d2l_compat._shared.data import translation
 from tests.shim.each import fake_data
 from tests.shim.each import oracle as shared
 from tests.shim.each.adapter import Adapter
-from tests.shim.each.calls import device_of
+from tests.shim.each.calls import get_device
 from tests.shim.each.cases import LENGTHS, make_case
 from tests.shim.each.oracle import ModuleWith
 from tests.shim.each.test_models import make_data
@@ -234,13 +234,15 @@ def compare_training(both: Both) -> None:
 
 @compares("EncoderDecoder", "Seq2Seq")
 def compare_prediction(both: Both, name: str) -> None:
-    def for_version(d2l: Any) -> Any:
+    def adapt_to_version(d2l: Any) -> Any:
         """Replace the class by a subclass for 1.0.3: ours also returns the state, except in subclasses."""
         subclass = type("Own", (d2l.EncoderDecoder,), {})
         return d2l if both.is_older else ModuleWith(d2l, EncoderDecoder=subclass)
 
     translate = getattr(both.oracle, "translate", shared.translate)
-    ours, theirs = (translate(both.adapter, for_version(d2l), name, TOKENS, LENS) for d2l in both)
+    ours, theirs = (
+        translate(both.adapter, adapt_to_version(d2l), name, TOKENS, LENS) for d2l in both
+    )
     if both.is_older:  # 0.17 predicts by functions
         ours, theirs = ours[0], theirs[0]
     same(ours, theirs)
@@ -353,7 +355,8 @@ def compare_loaders(both: Both) -> None:
 
 @compares("sgd")
 def compare_sgd(both: Both, d2l: Any) -> Any:
-    w, features = both.adapter.descent.variable(Z[0, 0].reshape(8, 1)), both.adapter.tensor(X[0])
+    w = both.adapter.descent.variable(Z[0, 0].reshape(8, 1))
+    features = both.adapter.tensor(X[0])
 
     def loss() -> Any:
         return both.ours.reduce_sum(both.ours.linreg(features, w, 0.0) ** 2)
@@ -399,7 +402,9 @@ def compare_train_ch11(both: Both) -> None:
         assert [n for _, n in loaded] == [5, 5]
     table = table[:400].astype("float32")
     data = [both.adapter.tensor(array.copy()) for array in (table[:, :5], table[:, 5])]
-    batches, losses, curves = both.ours.load_array(data, 20, is_train=False), [], []
+    batches = both.ours.load_array(data, 20, is_train=False)
+    losses = []
+    curves = []
     for d2l in both:
         both.adapter.seed(7)
         losses += [d2l.train_ch11(both.adapter.descent.trainer, None, {"lr": 0.01}, batches, 5)[1]]
@@ -478,7 +483,8 @@ def compare_train_ch3(both: Both) -> None:
             if from_scratch:
                 params = [descent.variable(array) for array in start.values()]
                 net = lambda X, params=params: both.ours.linreg(X, *params)
-                loss, update = descent.losses, descent.updater(params, 0.5)
+                loss = descent.losses
+                update = descent.updater(params, 0.5)
             metrics = d2l.train_epoch_ch3(net, batches, loss, update)
             d2l.train_ch3(net, batches, batches, loss, 4, update)
             outputs = both.adapter.to_numpy(net(both.adapter.tensor(features[:5])))
@@ -573,7 +579,8 @@ def compare_time_machine_batches(both: Both, d2l: Any) -> Any:
 
 @compares("RNNModelScratch", "predict_ch8", "train_epoch_ch8", "train_ch8")
 def compare_scratch_rnns(both: Both) -> None:
-    rnns, vocab = both.oracle.RECURRENT, both.ours.Vocab([*"abcdef"])
+    rnns = both.oracle.RECURRENT
+    vocab = both.ours.Vocab([*"abcdef"])
     tokens = np.concatenate([TOKENS, TOKENS[::-1]], 1).astype("int64")
     pairs = [(tokens[:, i : i + 2], tokens[:, i + 1 : i + 3]) for i in (0, 2, 4)]
     batches = [[both.adapter.tensor(array.copy()) for array in pair] for pair in pairs]
@@ -602,7 +609,8 @@ def compare_scratch_rnns(both: Both) -> None:
 
 @compares("RNNModel")
 def compare_rnn_models(both: Both) -> None:
-    rnns, tokens = both.oracle.RECURRENT, TOKENS[:, :2].astype("int64")
+    rnns = both.oracle.RECURRENT
+    tokens = TOKENS[:, :2].astype("int64")
     for nets in zip(*(rnns.layers(7, 4, d2l=d2l) for d2l in both), strict=True):
         logits, _ = (rnns.run_twice(net, tokens)[:2] for net in nets)  # sets their sizes
         both.oracle.MODELS.copy(*nets)
@@ -621,8 +629,10 @@ def compare_train_ch13(both: Both, d2l: Any) -> Any:
     arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.labels(LABELS)
     batches = both.ours.load_array(arrays, 2, is_train=False)
     start = {"weight": Z[0].T[:, :3].copy(), "bias": np.zeros(3, "float32")}
-    net, devices = both.adapter.linear(8, start), [both.ours.cpu()]
-    loss, trainer = both.adapter.descent.losses, both.adapter.descent.optimizer(net, 0.1)
+    net = both.adapter.linear(8, start)
+    devices = [both.ours.cpu()]
+    loss = both.adapter.descent.losses
+    trainer = both.adapter.descent.optimizer(net, 0.1)
     metrics = [float(x) for x in d2l.train_batch_ch13(net, *arrays, loss, trainer, devices)]
     with redirect_stdout(StringIO()) as output:
         d2l.train_ch13(net, batches, batches, loss, trainer, 2, devices)
@@ -668,7 +678,7 @@ def compare_boxes(both: Both, name: str) -> None:
         None, :2
     ]
     probs = np.abs(Z[:1, :3, :5]) / np.abs(Z[:1, :3, :5]).sum(axis=1, keepdims=True)
-    device = device_of(both.adapter)
+    device = get_device(both.adapter)
     calls: dict[str, tuple[Any, ...]] = {
         "box_corner_to_center": (some,),
         "box_center_to_corner": (some,),
@@ -820,7 +830,8 @@ def _columns(batch: Any) -> list[Any]:
 
 @compares("predict_sentiment", "predict_snli", by=equal)
 def compare_text_predictions(both: Both, d2l: Any) -> Any:
-    vocab, table = both.ours.Vocab([*"abc"]), np.eye(4, dtype="float32")
+    vocab = both.ours.Vocab([*"abc"])
+    table = np.eye(4, dtype="float32")
     weight = np.abs(X[0, :4, :3])
     network = both.oracle.LANGUAGE.classifier(table, weight[:, :2])
     answers = [_predict(network, d2l.predict_sentiment, vocab, x) for x in ("a b", "c", "x c")]
@@ -882,7 +893,8 @@ PICTURES = {
 
 @compares(*PICTURES)
 def compare_picture_models(both: Both, name: str) -> None:
-    args, pictures = PICTURES[name][0], PICTURES[name][1].astype("float32")
+    args = PICTURES[name][0]
+    pictures = PICTURES[name][1].astype("float32")
     args = both.forms.get(name, args)
     models = both.oracle.MODELS
     ours, theirs = (getattr(d2l, name)(*args) for d2l in both)
@@ -979,7 +991,9 @@ def ratings() -> Any:
 
 @compares("split_data_ml100k", "load_data_ml100k")
 def compare_rating_splits(both: Both) -> None:
-    data, tables, lists = ratings(), [], []
+    data = ratings()
+    tables = []
+    lists = []
     for d2l in both:
         both.adapter.seed(7)
         train, test = d2l.split_data_ml100k(data, 4, 6)
@@ -1041,7 +1055,8 @@ def compare_recommender_training(both: Both, d2l: Any, name: str) -> Any:
     last = STARS.astype("float32") if name == "train_recsys_rating" else OTHERS
     columns = [both.adapter.tensor(column) for column in (USERS, ITEMS, last)]
     batches = [[column[i : i + 10] for column in columns] for i in (0, 10)]
-    net, devices = make_recommender(both.adapter), [both.ours.cpu()]
+    net = make_recommender(both.adapter)
+    devices = [both.ours.cpu()]
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
     evaluator = mock.Mock(return_value=(0.5, 0.25) if name == "train_ranking" else 0.5)
     args = gluon.loss.L2Loss(), trainer, 2, devices, evaluator
@@ -1243,7 +1258,8 @@ def as_gym(name: str, **settings: Any) -> Any:
 def compare_policies(both: Both, name: str) -> None:
     """Compare arrows to the left, down and right: upstream's arrow for up points to the left."""
     lake = np.array([[*"SFFF"], [*"FHFH"], [*"FFFH"], [*"HFFG"]], "S")
-    rng, steps = np.random.default_rng(6), 30 if name == "show_Q_function_progress" else 3
+    rng = np.random.default_rng(6)
+    steps = 30 if name == "show_Q_function_progress" else 3
     values, actions = rng.random((steps, 16)), rng.integers(0, 3, (steps, 16)).astype(float)
     with mock.patch("matplotlib.pyplot.show"):
         figures = []

@@ -1,4 +1,4 @@
-"""Tests of plots of the framework's tensors, single ones or lists."""
+"""Tests of plots of the framework's tensors, alone or in lists."""
 
 import numpy as np
 import pytest

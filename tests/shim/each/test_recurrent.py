@@ -252,7 +252,8 @@ def test_language_model_matches_reference(adapter: Adapter, class_models: Any, n
 def test_predict_continues_with_likeliest_tokens(
     adapter: Adapter, class_models: Any, name: str
 ) -> None:
-    vocab, model = make_vocab(adapter), class_models.model(name, START)
+    vocab = make_vocab(adapter)
+    model = class_models.model(name, START)
     w = as_float64(class_models.weights(model))
     activation = np.tanh if name == "RNNLMScratch" else class_models.ACTIVATION
     for prefix, count in (("a", 5), ("bad cab", 8), ("dab", 0)):
@@ -302,7 +303,9 @@ def test_epoch_keeps_state_between_sequential_batches(
     net = function_models.make_scratch(START)
     tensors = [[adapter.tensor(each.astype("int32")) for each in pair] for pair in pairs]
     perplexity, speed = function_models.train_epoch(net, tensors, 0.5, use_random_iter, by_sgd)
-    w, state, losses = as_float64(START), np.zeros((3, H)), []
+    w = as_float64(START)
+    state = np.zeros((3, H))
+    losses = []
     for X, Y in pairs:
         loss, gradients, last = loss_and_gradients(w, X, Y, state)
         w, losses = step(w, gradients, 0.5, 1), [*losses, loss]
@@ -316,7 +319,8 @@ def test_epoch_keeps_state_between_sequential_batches(
 def test_predict_ch8_continues_with_likeliest_tokens(
     adapter: Adapter, function_models: Any
 ) -> None:
-    vocab, net = make_vocab(adapter), function_models.make_scratch(START)
+    vocab = make_vocab(adapter)
+    net = function_models.make_scratch(START)
     for prefix, count in (("a", 5), ("bad cab", 8), ("dab", 0)):
         want = predict_greedily(as_float64(START), vocab[[*prefix]], count)
         assert function_models.predict_ch8(net, prefix, count, vocab) == "".join(
@@ -356,7 +360,9 @@ def test_training_reports_every_ten_epochs(
     function_models.train_ch8(function_models.make_scratch(START), [(X, Y)], vocab, 1, 20)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 5
-    w, perplexities, samples = as_float64(START), [], {}
+    w = as_float64(START)
+    perplexities = []
+    samples = {}
     for number in range(1, 21):
         loss, gradients, _ = loss_and_gradients(w, ROWS[:, :4], ROWS[:, 1:5], np.zeros((3, H)))
         w, perplexities = step(w, gradients, 1, 1), [*perplexities, math.exp(loss)]

@@ -1,4 +1,4 @@
-"""Tests of the tensor functions, D2L's names for the framework's, against NumPy."""
+"""Tests of the tensor functions, the framework's own under D2L's names, against NumPy."""
 
 from typing import Any
 
@@ -10,7 +10,9 @@ from tests.shim.each.calls import Lazy, resolve, tensor
 
 A = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.25]], "float32")
 B = np.arange(24, dtype="float32").reshape(2, 3, 4)
-a, b, b_turned = tensor(A, "float32"), tensor(B, "float32"), tensor(B.swapaxes(1, 2), "float32")
+a = tensor(A, "float32")
+b = tensor(B, "float32")
+b_transposed = tensor(B.swapaxes(1, 2), "float32")
 two_tensors = Lazy(lambda adapter: [adapter.tensor(A), adapter.tensor(A)])
 UNARY = {
     "abs": np.abs,
@@ -32,7 +34,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "arange": (2.0, 9.0, 3.0, np.array([2.0, 5.0, 8.0])),
     "argmax": (a, 1, A.argmax(axis=1)),
     "astype": (a, Lazy(lambda adapter: adapter.d2l.int32), A.astype("int32")),
-    "batch_matmul": (b, b_turned, B @ B.swapaxes(1, 2)),
+    "batch_matmul": (b, b_transposed, B @ B.swapaxes(1, 2)),
     "concat": (two_tensors, 1, np.concatenate((A, A), axis=1)),
     "expand_dims": (a, 1, A[:, None]),
     "eye": (3, np.eye(3)),
@@ -54,15 +56,19 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
 }
 RANDOM = "normal", "rand", "randn"
 DTYPES = "float32", "int32", "int64"
-KEYS = "get_key", "get_seed"  # JAX's
+KEYS = "get_key", "get_seed"  # only in JAX
 
 
 def example(adapter: Adapter, name: str) -> tuple[list[Any], Any]:
-    """Return arguments of a function, and its result, or None if it is random."""
-    if name in RANDOM:
-        args, want = adapter.NORMAL if name == "normal" else adapter.RAND, None
+    """Return arguments for a function and the expected result, or None if it is random."""
+    want = None
+    if name == "normal":
+        args = adapter.NORMAL
+    elif name in RANDOM:
+        args = adapter.RAND
     elif name == "repeat" and adapter.REPEAT_TILES:
-        args, want = (a, (2, 1)), np.tile(A, (2, 1))
+        args = (a, (2, 1))
+        want = np.tile(A, (2, 1))
     else:
         *args, want = FUNCTIONS[name]
     if name == "meshgrid":
@@ -97,7 +103,8 @@ def test_random_functions_follow_seed(adapter: Adapter, name: str) -> None:
     np.testing.assert_array_equal(draw(), first)
     assert first.shape == (2, 3)
     assert not np.array_equal(first, second)
-    assert name != "rand" or 0 <= first.min() < first.max() <= 1
+    if name == "rand":
+        assert 0 <= first.min() < first.max() <= 1
 
 
 def test_check_shape_accepts_right_shape(adapter: Adapter) -> None:

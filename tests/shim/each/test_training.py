@@ -73,7 +73,7 @@ def test_training_rows_are_shuffled_and_others_not(adapter: Adapter, corpus: lis
 
     first = rows(train)
     assert as_set(first) == as_set(source[:20])
-    assert any((rows(train) != first).any() for _ in range(5)), "shuffled anew each epoch"
+    assert any((rows(train) != first).any() for _ in range(5)), "reshuffled each epoch"
     np.testing.assert_array_equal(rows(val), source[20:])
 
 
@@ -228,7 +228,7 @@ def check_translations(result: Translations, expected: list[str], adapter: Adapt
 
 @pytest.mark.release("jax")
 def test_transformer_learns_pairs_with_trainer(adapter: Adapter, corpus: list[Any]) -> None:
-    # All batches have eight rows, since JAX compiles the model anew for each size.
+    # All batches have eight rows, since JAX recompiles the model for each size.
     data = adapter.d2l.MTFraEng(batch_size=8, num_steps=NUM_STEPS, num_train=16, num_val=8)
     pairs = corpus[:16:2]
     result = adapter.train_with_trainer(data, tuple(map(list, zip(*pairs, strict=True))), epochs=20)

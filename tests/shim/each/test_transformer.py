@@ -1,6 +1,6 @@
 """Tests of additive attention, the Transformer's parts and the recurrent encoder against the reference.
 
-A layer gets its sizes in a first call, and then random parameters, which the reference uses, too.
+A first call sets a layer's sizes; then it gets random parameters, which the reference uses as well.
 """
 
 import math

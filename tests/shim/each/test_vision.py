@@ -271,7 +271,8 @@ def test_train_ch13_trains_and_draws(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     boards = watch_boards(monkeypatch)
-    net, train = adapter.linear(4, START), batches(adapter, batch_size)
+    net = adapter.linear(4, START)
+    train = batches(adapter, batch_size)
     trainer = descent.optimizer(net, rate(adapter, 0.3, batch_size))
     devices = [[adapter.d2l.cpu()]] if adapter.d2l.num_gpus() else []
     assert (
@@ -379,7 +380,7 @@ def test_voc_batches_have_pixel_labels(
                     if rows.max() < len(whole) and columns.max() < whole.shape[1]
                 ]
                 assert any(matches)
-    assert len(corners) > 2  # drawn anew each time
+    assert len(corners) > 2  # drawn again each time
     features, labels = adapter.d2l.read_voc_images("../data/VOCdevkit/VOC2012", False)
     corners = set()
     for _ in range(100):

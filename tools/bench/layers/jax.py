@@ -43,9 +43,8 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
 
     def own_layer() -> Step:
         layer = nn.MultiHeadDotProductAttention(HEADS, qkv_features=WIDTH, use_bias=False)
-        if (
-            mask.score_bias is not None
-        ):  # the layer does not accept a bias; its attention function does
+        # The layer does not accept a bias, but its attention function does.
+        if mask.score_bias is not None:
             return make_step(
                 layer.clone(attention_fn=attend_with_bias), mask=array(mask.score_bias)
             )

@@ -1,5 +1,5 @@
 /* Handle content that is too wide, on pages and decks: formulas shrink to fit, within limits; everything else can be
-   scrolled, also with the keyboard. */
+   scrolled, with the keyboard as well. */
 (() => {
   "use strict";
   const WIDE = ".table-wrapper, div.math, .highlight pre, .page .reveal :is(pre, table:not(.live *))";
@@ -10,7 +10,7 @@
     const boxes = [...document.querySelectorAll("div.math")];
     const formulas = boxes.map((box) => box.querySelector("math"));
     for (const formula of formulas) formula.style.fontSize = "";
-    // Measure all before changing any, so that the page is laid out only once.
+    // Measure all before changing any, so that the browser computes the layout only once.
     const scales = boxes.map((box) => box.clientWidth / box.scrollWidth);
     formulas.forEach((formula, k) => {
       if (scales[k] < 1 && scales[k] > MIN_SCALE) formula.style.fontSize = `${scales[k]}em`;

@@ -43,5 +43,5 @@
     },
   };
 
-  d2lLive.words = d2lLive.kit.inPagesLanguage({ en, "zh-TW": zh });
+  d2lLive.words = d2lLive.kit.selectLanguage({ en, "zh-TW": zh });
 }

@@ -24,7 +24,7 @@
         added
           ? "Each hand is the content plus its position, the thin line from the centre to the rim."
           : "Each hand is the content, turned about the centre.",
-      said: (sum, sentence) => `${sum} ${sentence}`,
+      summary: (sum, sentence) => `${sum} ${sentence}`,
     },
   };
 
@@ -48,9 +48,9 @@
       changes: (lowest, highest) => `分數跟著變，最低 ${lowest}，最高 ${highest}。`,
       hint: (added) =>
         added ? "每支指針都是內容加上位置；位置就是從圓心到圓周的細線。" : "每支指針，都是內容繞著圓心轉出來的。",
-      said: (sum, sentence) => `${sum}${sentence}`,
+      summary: (sum, sentence) => `${sum}${sentence}`,
     },
   };
 
-  d2lLive.words = d2lLive.kit.inPagesLanguage({ en, "zh-TW": zh });
+  d2lLive.words = d2lLive.kit.selectLanguage({ en, "zh-TW": zh });
 }

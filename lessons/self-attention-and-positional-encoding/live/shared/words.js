@@ -13,14 +13,14 @@
       action: "action",
       score: "score",
       weight: "weight",
-      of: (part, word) => `${word}: ${part}`,
+      label: (part, word) => `${word}: ${part}`,
       vectors: {
         the: [0, 0], a: [0, 0], and: [0, 0], because: [0, 0], in: [0, 0], on: [0, 0], was: [0, 0],
         it: [1, 0], he: [1, 0], she: [1, 0], they: [1, 0], i: [1, 0], you: [1, 0],
         cat: [3, 0], dog: [3, 0], mouse: [3, 0], bird: [3, 0], milk: [2, 0], mat: [2, 0],
         sat: [0, 2], purred: [0, 2], slept: [0, 2], ran: [0, 2], ate: [0, 2], drank: [0, 2],
       },
-      said: (word, before, after, most, weight) =>
+      summary: (word, before, after, most, weight) =>
         `“${word}” was (${before.join(", ")}) and is now (${after.join(", ")}); it listens most to “${most}”: ${weight}.`,
     },
     "clock-hands": {
@@ -82,7 +82,7 @@
       compared: "Largest difference from the original, its rows and columns shuffled likewise:",
       weights: "weights",
       outputs: "outputs",
-      said: (sentence, weights, outputs) =>
+      summary: (sentence, weights, outputs) =>
         `${sentence}. Difference of weights ${weights}, of outputs ${outputs}`,
     },
   };
@@ -99,14 +99,14 @@
       action: "動作",
       score: "分數",
       weight: "權重",
-      of: (part, word) => `${word}：${part}`,
+      label: (part, word) => `${word}：${part}`,
       vectors: {
         那隻: [0, 0], 因為: [0, 0], 的: [0, 0], 在: [0, 0], 和: [0, 0], 了: [0, 0],
         牠: [1, 0], 他: [1, 0], 她: [1, 0], 它: [1, 0], 我: [1, 0], 你: [1, 0],
         貓: [3, 0], 狗: [3, 0], 老鼠: [3, 0], 鳥: [3, 0], 牛奶: [2, 0],
         躲了起來: [0, 2], 闖了禍: [0, 2], 睡了: [0, 2], 跑了: [0, 2], 吃了: [0, 2], 喝了: [0, 2],
       },
-      said: (word, before, after, most, weight) =>
+      summary: (word, before, after, most, weight) =>
         `「${word}」原來是 (${before.join(", ")})，現在是 (${after.join(", ")})；它最聽「${most}」的：${weight}。`,
     },
     "clock-hands": {
@@ -165,9 +165,9 @@
       compared: "與原來的結果（橫列、直行照樣打亂）相比，最大的差：",
       weights: "權重",
       outputs: "輸出",
-      said: (sentence, weights, outputs) => `${sentence}。權重的差 ${weights}，輸出的差 ${outputs}`,
+      summary: (sentence, weights, outputs) => `${sentence}。權重的差 ${weights}，輸出的差 ${outputs}`,
     },
   };
 
-  d2lLive.words = d2lLive.kit.inPagesLanguage({ en, "zh-TW": zh });
+  d2lLive.words = d2lLive.kit.selectLanguage({ en, "zh-TW": zh });
 }

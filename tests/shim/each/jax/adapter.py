@@ -93,7 +93,8 @@ class Layer(adapter.Layer):
             return [np.asarray(gradient) for gradient in pull_back(self.tensor(direction))]
 
     def randomize(self, *inputs: Any) -> None:
-        rng, variables = np.random.default_rng(0), self.variables
+        rng = np.random.default_rng(0)
+        variables = self.variables
         if variables is None:  # only their shapes are needed, so little is compiled
             with double(True):
                 variables = jax.eval_shape(

@@ -10,7 +10,7 @@ from d2l_compat import jax as d2l
 
 BN_EPSILON = 1e-5
 FACTOR = 1  # LinearRegression's loss over half the mean squared error
-# Flax's models do not hold their variables. Models are stored, too: the id of a deleted one could be reused.
+# Flax's models do not hold their variables. The models are stored as well, since the id of a deleted one could be reused.
 VARIABLES: dict[int, tuple[Any, Any]] = {}
 
 

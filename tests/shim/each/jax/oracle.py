@@ -1,4 +1,4 @@
-"""JAX's package beside upstream's ``d2l.jax``; its names are explained in tests/shim/each/oracle.py.
+"""JAX's package alongside upstream's ``d2l.jax``; its names are explained in tests/shim/each/oracle.py.
 
 Upstream's code is from 2023. What JAX, Flax and Python have removed since is added here.
 """
@@ -108,13 +108,13 @@ def _with(module: ModuleType, **names: Any) -> SimpleNamespace:
 
 
 def twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
-    return Layer(theirs, _renamed(ours.variables))
+    return Layer(theirs, _rename_parameters(ours.variables))
 
 
-def _renamed(variables: dict[str, Any]) -> dict[str, Any]:
+def _rename_parameters(variables: dict[str, Any]) -> dict[str, Any]:
     """Rename parameters as upstream does: one name differs."""
     return {
-        name.replace("GRUCell", "ScanGRUCell"): _renamed(x) if isinstance(x, dict) else x
+        name.replace("GRUCell", "ScanGRUCell"): _rename_parameters(x) if isinstance(x, dict) else x
         for name, x in variables.items()
     }
 

@@ -18,12 +18,13 @@ def steps(X: jax.Array) -> jax.Array:
 
 
 def conv(*shape: int, **kwargs: Any) -> tuple[Callable[..., Any], jax.Array]:
-    layer, X = nn.Conv(6, (3,), **kwargs), jnp.zeros(shape)
+    layer = nn.Conv(6, (3,), **kwargs)
+    X = jnp.zeros(shape)
     variables = layer.init(jax.random.key(0), X)
     return lambda X: layer.apply(variables, X), X
 
 
-COUNTED = {
+COUNT_CASES = {
     "matrices": (lambda a, b: a @ b, (A, B), 1, 2 * 3 * 5),
     "transposed": (lambda a, b: b.T @ a.T, (A, B), 1, 2 * 3 * 5),
     "einsum": (lambda a, b: jnp.einsum("hij,hjk->hik", a, b), (A[None], B[None]), 1, 30),
@@ -40,7 +41,9 @@ COUNTED = {
 }
 
 
-@pytest.mark.parametrize(("layer", "inputs", "chain", "products"), COUNTED.values(), ids=COUNTED)
+@pytest.mark.parametrize(
+    ("layer", "inputs", "chain", "products"), COUNT_CASES.values(), ids=COUNT_CASES
+)
 def test_products_are_counted(
     layer: Callable[..., Any], inputs: tuple[Any, ...], chain: int, products: int
 ) -> None:
@@ -55,7 +58,8 @@ def test_convolution_counts_kernel_for_each_output() -> None:
 
 @pytest.mark.parametrize("n", [8, 1024])  # long input is attended to block by block
 def test_attention_takes_four_products(n: int) -> None:
-    d, X = 8, jnp.zeros((1, n, 8))
+    d = 8
+    X = jnp.zeros((1, n, 8))
     attention = d2l.MultiHeadAttention(d, 2, 0)
     variables = attention.init(jax.random.key(0), X, X, X)
 

@@ -20,16 +20,19 @@ from tests.shim.each.cases import LENGTHS, every_kind_of_lengths, make_case
 from tests.shim.each.jax.adapter import TWO_CPUS, double
 
 KEY = jax.random.key(0)
-SHORT = d2l.MultiHeadAttention(6, 3, 0.5)
-LONG = d2l.MultiHeadAttention(6, 6, 6, 6, 3, 0.5)
-BOTH = pytest.mark.parametrize("layer", [SHORT, LONG], ids=["short", "long"])
+SHORT_FORM = d2l.MultiHeadAttention(6, 3, 0.5)
+LONG_FORM = d2l.MultiHeadAttention(6, 6, 6, 6, 3, 0.5)
+EACH_FORM = pytest.mark.parametrize("layer", [SHORT_FORM, LONG_FORM], ids=["short", "long"])
 SHORT_FIRST = pytest.mark.parametrize(
     "layer",
-    [pytest.param(SHORT, id="short"), pytest.param(LONG, id="long", marks=pytest.mark.release)],
+    [
+        pytest.param(SHORT_FORM, id="short"),
+        pytest.param(LONG_FORM, id="long", marks=pytest.mark.release),
+    ],
 )
 LAYERS = {
-    "short": SHORT,
-    "long": LONG,
+    "short": SHORT_FORM,
+    "long": LONG_FORM,
     "additive": d2l.AdditiveAttention(6, 0.5),
     "additive, with sizes": d2l.AdditiveAttention(5, 6, 7, 0.5),
     "encoder": d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0, use_bias=True),
@@ -57,7 +60,7 @@ def test_layers_can_be_copied_compared_and_pickled(layer: nn.Module) -> None:
         assert repr(twin) == repr(layer)
 
 
-@BOTH
+@EACH_FORM
 def test_copy_may_have_other_fields(layer: nn.Module) -> None:
     other = layer.copy(num_heads=2)
     assert (other.num_heads, other.key_size) == (2, layer.key_size)
@@ -77,7 +80,7 @@ def test_layers_have_their_names_inside_other_layers() -> None:
 
     params = Model().init(KEY, inputs()[0])["params"]
     assert set(params) == {"MultiHeadAttention_0", "last"}
-    assert SHORT.clone(parent=None, name="mine").name == "mine"
+    assert SHORT_FORM.clone(parent=None, name="mine").name == "mine"
 
 
 def test_subclasses_and_lifted_layers_keep_signatures_and_fields() -> None:
@@ -103,7 +106,7 @@ def test_custom_attention_may_lack_masks() -> None:
         Attention = Doubled
 
     args = inputs(LENGTHS["per example"])
-    (want, _), variables = SHORT.init_with_output(KEY, *args)
+    (want, _), variables = SHORT_FORM.init_with_output(KEY, *args)
     got, _ = Heads(6, 3, 0.5).apply(variables, *args)
     np.testing.assert_allclose(got, 2 * want, atol=1e-6)
 
@@ -111,7 +114,7 @@ def test_custom_attention_may_lack_masks() -> None:
 # Transformations
 
 
-@BOTH
+@EACH_FORM
 @every_kind_of_lengths
 def test_jit_and_vmap_match_plain_call(layer: nn.Module, valid_lens: np.ndarray | None) -> None:
     args = inputs(valid_lens)
@@ -128,9 +131,8 @@ MASKS = pytest.mark.parametrize("with_bias", [False, True], ids=["causal", "caus
 
 def draw_bias(*shape: int) -> jax.Array:
     bias = jax.random.normal(jax.random.key(2), shape)
-    return (
-        bias.at[..., 1, 0].set(-jnp.inf).at[..., -1, :].set(-jnp.inf)
-    )  # the last query sees nothing
+    # The last query sees nothing.
+    return bias.at[..., 1, 0].set(-jnp.inf).at[..., -1, :].set(-jnp.inf)
 
 
 @SHORT_FIRST
@@ -172,7 +174,8 @@ def test_causal_mask_is_static() -> None:
 def test_long_causal_input_compiles_without_weights(
     valid_lens: np.ndarray | None,
 ) -> None:
-    args, layer = inputs(valid_lens), d2l.DotProductAttention(0.0)
+    args = inputs(valid_lens)
+    layer = d2l.DotProductAttention(0.0)
     X, *_, lens = [None if x is None else jnp.tile(x, (1, 3, 1)[: x.ndim]) for x in args]
 
     def pool(X: jax.Array) -> jax.Array:
@@ -189,27 +192,27 @@ def test_long_causal_input_compiles_without_weights(
 def test_bias_dtype_is_that_of_input() -> None:
     half = [x.astype(jnp.bfloat16) for x in inputs()[:3]]
     bias = draw_bias(3, 3, 4).astype(jnp.bfloat16)
-    variables = SHORT.init(KEY, *half)
-    output, _ = SHORT.apply(variables, *half, score_bias=bias)
+    variables = SHORT_FORM.init(KEY, *half)
+    output, _ = SHORT_FORM.apply(variables, *half, score_bias=bias)
     whole = [np.asarray(x, "float64") for x in half]  # NumPy arrays, which become float32
-    want, _ = SHORT.apply(variables, *whole, score_bias=np.asarray(bias, "float64"))
+    want, _ = SHORT_FORM.apply(variables, *whole, score_bias=np.asarray(bias, "float64"))
     np.testing.assert_allclose(output, want, atol=1e-6)
 
 
 def test_known_lengths_are_checked_under_jit() -> None:
     X, too_long = jnp.zeros((2, 3, 6)), np.array([4, 1])
-    variables = SHORT.init(KEY, X, X, X)
+    variables = SHORT_FORM.init(KEY, X, X, X)
     for lens in (too_long, jnp.asarray(too_long)):
         with pytest.raises(ValueError, match="valid_lens: got a length of 4"):
-            jax.jit(lambda X, lens=lens: SHORT.apply(variables, X, X, X, lens))(X)
+            jax.jit(lambda X, lens=lens: SHORT_FORM.apply(variables, X, X, X, lens))(X)
     weights = jax.jit(d2l.masked_softmax)(X, too_long + 9)  # traced, so unknown
     np.testing.assert_allclose(weights, 1 / 6, rtol=1e-6)
 
 
 def test_parameters_of_masked_attention_get_finite_gradients() -> None:
     args = inputs(LENGTHS["per query"])
-    variables = SHORT.init(KEY, *args)
-    gradients = jax.grad(lambda v: (SHORT.apply(v, *args)[0] ** 2).sum())(variables)
+    variables = SHORT_FORM.init(KEY, *args)
+    gradients = jax.grad(lambda v: (SHORT_FORM.apply(v, *args)[0] ** 2).sum())(variables)
     assert all(jnp.isfinite(g).all() and g.any() for g in jax.tree.leaves(gradients))
     scores = jnp.where(jnp.arange(4) < 2, args[0][..., :1], jnp.nan)
     slopes = jax.grad(lambda s: (d2l.masked_softmax(s, np.array([2, 0])) ** 2).sum())(scores)
@@ -219,7 +222,8 @@ def test_parameters_of_masked_attention_get_finite_gradients() -> None:
 
 
 def test_traced_offset_beyond_end_gives_nan() -> None:
-    layer, X = d2l.PositionalEncoding(6, 0.0, max_len=5), jnp.zeros((1, 2, 6))
+    layer = d2l.PositionalEncoding(6, 0.0, max_len=5)
+    X = jnp.zeros((1, 2, 6))
     encode = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
     np.testing.assert_array_equal(encode(3), layer.apply({}, X, offset=3))
     for offset, missing in ((4, [False, True]), (-1, [True, False]), (9, [True, True])):
@@ -230,7 +234,8 @@ def test_traced_offset_beyond_end_gives_nan() -> None:
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
 def test_traced_rotary_offset_beyond_end_gives_nan(layout: str) -> None:
-    layer, X = d2l.RotaryEncoding(6, 5, layout=layout), inputs()[0]
+    layer = d2l.RotaryEncoding(6, 5, layout=layout)
+    X = inputs()[0]
     rotate = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
     np.testing.assert_allclose(rotate(2), layer.apply({}, X, offset=2), atol=1e-6)
     for offset, missing in ((3, [False, False, True]), (-1, [True, False, False])):
@@ -245,7 +250,7 @@ def test_traced_rotary_offset_beyond_end_gives_nan(layout: str) -> None:
     [
         (d2l.PositionalEncoding(6, 0.0), 1),
         (d2l.DotProductAttention(0.0), 3),
-        (SHORT, 3),
+        (SHORT_FORM, 3),
     ],
     ids=["encoding", "dot product", "multi-head"],
 )
@@ -257,7 +262,8 @@ def test_training_is_true_or_false(layer: nn.Module, inputs: int) -> None:
 
 
 def test_offset_passed_as_training_is_refused() -> None:
-    layer, X = d2l.PositionalEncoding(6, 0.0), jnp.zeros((2, 3, 6))
+    layer = d2l.PositionalEncoding(6, 0.0)
+    X = jnp.zeros((2, 3, 6))
     with pytest.raises(TypeError, match="training: got int; need True or False"):
         layer.apply({}, X, 2)
     with pytest.raises(TypeError, match="positional argument"):
@@ -266,13 +272,13 @@ def test_offset_passed_as_training_is_refused() -> None:
 
 def test_dropout_follows_key_named_dropout() -> None:
     args = inputs()
-    variables = SHORT.init(KEY, *args)
+    variables = SHORT_FORM.init(KEY, *args)
     rngs = {"dropout": jax.random.key(1)}
-    first, second = (SHORT.apply(variables, *args, training=True, rngs=rngs) for _ in range(2))
+    first, second = (SHORT_FORM.apply(variables, *args, training=True, rngs=rngs) for _ in range(2))
     np.testing.assert_array_equal(first[0], second[0])
-    assert not jnp.array_equal(first[0], SHORT.apply(variables, *args)[0])
+    assert not jnp.array_equal(first[0], SHORT_FORM.apply(variables, *args)[0])
     with pytest.raises(InvalidRngError, match="dropout"):
-        SHORT.apply(variables, *args, training=True)
+        SHORT_FORM.apply(variables, *args, training=True)
 
 
 def test_get_key_follows_pythons_seed() -> None:
@@ -287,7 +293,8 @@ def test_get_key_follows_pythons_seed() -> None:
 
 
 def test_encoding_is_sown_and_not_parameter() -> None:
-    layer, X = d2l.PositionalEncoding(7, 0.0, max_len=9), jnp.zeros((1, 2, 7), jnp.bfloat16)
+    layer = d2l.PositionalEncoding(7, 0.0, max_len=9)
+    X = jnp.zeros((1, 2, 7), jnp.bfloat16)
     assert not layer.init(KEY, X)
     total, sown = layer.apply({}, X, mutable="intermediates")
     (P,) = sown["intermediates"]["P"]
@@ -310,7 +317,7 @@ def test_masked_softmax_works_in_half_precision(dtype: Any) -> None:
 def test_heads_compute_in_wider_dtype_of_weights_and_input(dtype: str, want: str) -> None:
     with double(True):
         X = jnp.ones((2, 3, 6), dtype)
-        (output, weights), variables = SHORT.init_with_output(KEY, X, X, X)
+        (output, weights), variables = SHORT_FORM.init_with_output(KEY, X, X, X)
     assert all(W.dtype == "float32" for W in jax.tree.leaves(variables))
     assert output.dtype == weights.dtype == want
 
@@ -342,7 +349,7 @@ def test_gpus_match_jax_devices(gpus: list[str], monkeypatch: pytest.MonkeyPatch
         d2l.gpu(2)
 
 
-ON_THE_SECOND_DEVICE = """
+SECOND_DEVICE_PROGRAM = """
 from d2l_compat import jax as d2l
 import jax, jax.numpy as jnp
 
@@ -371,7 +378,7 @@ print("seen:", len(there))
 @pytest.mark.release  # tests/shim/each/jax/test_training.py trains on a second device
 def test_layers_stay_on_second_device() -> None:
     process = subprocess.run(
-        [sys.executable, "-c", ON_THE_SECOND_DEVICE],
+        [sys.executable, "-c", SECOND_DEVICE_PROGRAM],
         env=os.environ | TWO_CPUS,
         capture_output=True,
         text=True,

@@ -191,7 +191,8 @@ class Module(d2l.Module):
 
 
 def test_custom_module_trains_with_its_loss_and_optimizer() -> None:
-    model, trainer = Module(), d2l.Trainer(max_epochs=1)
+    model = Module()
+    trainer = d2l.Trainer(max_epochs=1)
     trainer.fit(model, Rows(X, X[:, 0], batch_size=7), key=KEY)
     before = model.init(jax.random.split(KEY)[0], X)["params"]["net"]
     kernel, after = (np.asarray(net["kernel"]) for net in (before, trainer.state.params["net"]))
@@ -215,7 +216,8 @@ def test_points_per_epoch_can_be_set() -> None:
 
 
 def test_losses_and_hits_per_example_without_average() -> None:
-    model, trainer = Linear(), d2l.Trainer(max_epochs=1)
+    model = Linear()
+    trainer = d2l.Trainer(max_epochs=1)
     trainer.fit(model, Rows(X, Y), key=KEY)
     args = trainer.state.params, (X,), Y, trainer.state
     losses, _ = model.loss(*args, averaged=False)

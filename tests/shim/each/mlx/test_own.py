@@ -87,12 +87,12 @@ def test_trainer_trains_layers_without_sizes(monkeypatch: pytest.MonkeyPatch) ->
     model = Model()
     step = model.training_step
 
-    def watched(batch: Any) -> Any:
+    def record_step(batch: Any) -> Any:
         snapshots.append(dict(tree_flatten(model.trainable_parameters())))
         return step(batch)
 
     monkeypatch.setattr(d2l.Trainer, "_validate", lambda *_: None)
-    object.__setattr__(model, "training_step", watched)
+    object.__setattr__(model, "training_step", record_step)
     d2l.Trainer(max_epochs=1).fit(model, Data())
     assert len(snapshots[0]) == 4
     for path, parameter in tree_flatten(model.trainable_parameters()):

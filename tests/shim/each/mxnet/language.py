@@ -8,7 +8,7 @@ from mxnet.gluon import nn
 
 # Paths of parts of BERTModel, as the adapter names them.
 HIDDEN, NEXT = "hidden", "nsp.output"
-MASKED = "mlm.mlp.0", "mlm.mlp.1", "mlm.mlp.2"
+MASK_LM_LAYERS = "mlm.mlp.0", "mlm.mlp.1", "mlm.mlp.2"
 
 
 class Classifier(nn.Block):
@@ -35,7 +35,8 @@ def losses(d2l: Any, model: Any, vocab_size: int, columns: list[Any], reduction:
 
     Gluon's loss takes weights, and is one number for each example, whatever reduction others have.
     """
-    loss, shards = gluon.loss.SoftmaxCELoss(), [[tensor(column)] for column in columns]
+    loss = gluon.loss.SoftmaxCELoss()
+    shards = [[tensor(column)] for column in columns]
     with autograd.record(train_mode=False):
         results = d2l._get_batch_loss_bert(model, loss, vocab_size, *shards)
     results[-1][0].backward()

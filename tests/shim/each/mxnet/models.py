@@ -8,7 +8,7 @@ from mxnet.gluon import nn
 from d2l_compat import mxnet as d2l
 
 BN_EPSILON = 1e-5
-FACTOR = 1  # LinearRegression's loss over half the mean squared error
+FACTOR = 1  # LinearRegression's loss divided by half the mean squared error
 
 
 def predict(model: Any, X: Any, training: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""MXNet's package beside upstream's ``d2l.mxnet``; its names are explained in tests/shim/each/oracle.py."""
+"""MXNet's package alongside upstream's ``d2l.mxnet``; its names are explained in tests/shim/each/oracle.py."""
 
 from typing import Any
 

@@ -50,7 +50,7 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
         return models
 
     def run_twice(self, net: Any, tokens: Any) -> list[Any]:
-        """Return the logits of a batch, then from the state reached; and both computed from its layers."""
+        """Return the logits of two calls, the second from the state of the first; then both computed layer by layer."""
         X = np.array(tokens, dtype="int32")
         start = net.begin_state(len(tokens), ctx=self.CPU)
         first, state = net(X, start)

@@ -260,7 +260,8 @@ def test_model_from_scratch_learns(Scratch: type[Line], num_gpus: int) -> None:
 @SCRATCH
 @pytest.mark.parametrize("norm", [0.5, 1000.0])
 def test_gradients_of_model_from_scratch_are_clipped_together(norm: float) -> None:
-    model, X = Line(), d2l.ones(3)
+    model = Line()
+    X = d2l.ones(3)
     with autograd.record():
         loss = model.loss(model(X), 7 * X)
     loss.backward()

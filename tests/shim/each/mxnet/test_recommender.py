@@ -150,7 +150,8 @@ START = RNG.normal(size=4).astype("float32"), RNG.normal(size=6).astype("float32
 def test_ratings_are_trained_and_drawn(
     devices: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    boards, calls = watch_boards(monkeypatch), []
+    boards = watch_boards(monkeypatch)
+    calls = []
     expected_devices = devices or d2l.try_all_gpus()
     net = Rating(*START, expected_devices)
     rows = gluon.data.ArrayDataset(*map(np.array, (USERS, ITEMS, STARS)))
@@ -184,7 +185,8 @@ def test_ratings_are_trained_and_drawn(
 
 
 def test_single_array_batches_are_input_and_target() -> None:
-    net, calls = gluon.nn.Dense(2, in_units=2, use_bias=False), []
+    net = gluon.nn.Dense(2, in_units=2, use_bias=False)
+    calls = []
     net.initialize(init.One())
     rows = np.array([[1.0, 0.0], [0.0, 2.0]])
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
@@ -253,7 +255,8 @@ def test_unknown_items_are_ranked(devices: Any) -> None:
     known = {0: [*range(1, 80)], 2: [4, 1050]}
     wanted = {0: [90], 1: [1099], 2: [int(table[2].argmax())]}
     table[1, 1099] = onp.sort(table[1])[-50]  # tied with the fiftieth
-    scores, sizes = np.array(table), []
+    scores = np.array(table)
+    sizes = []
 
     def net(users: np.ndarray, items: np.ndarray) -> np.ndarray:
         sizes.append(len(items))
@@ -275,7 +278,8 @@ def test_unknown_items_are_ranked(devices: Any) -> None:
 
 
 def test_users_last_items_are_passed_to_model() -> None:
-    seq, seen = np.array([[1.0, 2.0], [3.0, 4.0]]), []
+    seq = np.array([[1.0, 2.0], [3.0, 4.0]])
+    seen = []
 
     def net(users: np.ndarray, last: np.ndarray, items: np.ndarray) -> np.ndarray:
         seen.append([users.asnumpy().tolist(), last.asnumpy().tolist(), items.asnumpy().tolist()])
@@ -290,8 +294,10 @@ def test_users_last_items_are_passed_to_model() -> None:
 def test_rankings_are_trained_and_drawn(
     devices: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    boards, calls = watch_boards(monkeypatch), []
-    net, others = Rating(*START, devices), (ITEMS + 1 + RNG.integers(0, 5, 12)) % 6
+    boards = watch_boards(monkeypatch)
+    calls = []
+    net = Rating(*START, devices)
+    others = (ITEMS + 1 + RNG.integers(0, 5, 12)) % 6
     rows = gluon.data.ArrayDataset(*map(np.array, (USERS, ITEMS, others)))
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
 

@@ -1,4 +1,4 @@
-"""PaddlePaddle's package beside upstream's ``d2l.paddle`` of 0.17.6; its names are explained in tests/shim/each/oracle.py.
+"""PaddlePaddle's package alongside upstream's ``d2l.paddle`` of 0.17.6; its names are explained in tests/shim/each/oracle.py.
 
 Upstream was written for Paddle 2. What has changed since is replaced here.
 """
@@ -30,7 +30,7 @@ NOT_COMPARED: dict[str, dict[str, str]] = {
 }
 
 
-def _applied(initializer: Any) -> Any:
+def _make_callable(initializer: Any) -> Any:
     """Let an initializer's class be called with the weight itself."""
 
     def initialize(weight: Any = None, **kwargs: Any) -> Any:
@@ -45,8 +45,8 @@ def upstream() -> ModuleType:
         # Upstream makes initializers but does not apply them. They are applied here, to compare what follows.
         initializer = ModuleWith(
             nn.initializer,
-            Normal=_applied(nn.initializer.Normal),
-            XavierUniform=_applied(nn.initializer.XavierUniform),
+            Normal=_make_callable(nn.initializer.Normal),
+            XavierUniform=_make_callable(nn.initializer.XavierUniform),
         )
         d2l.nn = ModuleWith(nn, initializer=initializer)
         d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 takes no array of one number

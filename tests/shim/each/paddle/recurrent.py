@@ -30,14 +30,15 @@ class RecurrentModels(recurrent.FunctionModels, Descent):
         return [(d2l or self.d2l).RNNModel(each, vocab_size) for each in rnns]
 
     def run_twice(self, net: Any, tokens: Any) -> list[Any]:
-        """Return the logits of a batch, then from the state reached; and both computed from its layers."""
+        """Return the logits of two calls, the second from the state of the first; then both computed layer by layer."""
         X = tensor(tokens)
         first, state = net(X, net.begin_state(len(tokens)))
         second, _ = net(X, state)
         one_hot = nn.functional.one_hot(X.T, net.vocab_size)
         Y, state = net.rnn(one_hot)
         again = net.rnn(one_hot, state)[0]
-        return to_numpy([first, second, *(net.linear(each).flatten(0, 1) for each in (Y, again))])
+        by_hand = [net.linear(each).flatten(0, 1) for each in (Y, again)]
+        return to_numpy([first, second, *by_hand])
 
 
 RECURRENT = RecurrentModels()

@@ -153,7 +153,9 @@ def test_refused_first_call_leaves_additive_attention_without_sizes() -> None:
 
 
 def test_init_seq2seq_draws_only_weights_in_place() -> None:
-    recurrent, linear, lazy = nn.GRU(3, 40, 2), nn.Linear(30, 40), d2l.PositionWiseFFN(5, 6).dense1
+    recurrent = nn.GRU(3, 40, 2)
+    linear = nn.Linear(30, 40)
+    lazy = d2l.PositionWiseFFN(5, 6).dense1
     embedding = nn.Embedding(3, 4)
     layers = (recurrent, linear, lazy, embedding)
     everything = {
@@ -200,7 +202,8 @@ def test_recurrent_model_moves_unlike_paddles_layer(dtype: str) -> None:
 
     with pytest.raises(RuntimeError, match="memory"):  # if it can, empty_buffers_aside may go
         nn.GRU(3, 4).to("cpu")
-    model, encoder = Model().to("cpu", dtype), d2l.Seq2SeqEncoder(7, 6, 4, 2).to("cpu", dtype)
+    model = Model().to("cpu", dtype)
+    encoder = d2l.Seq2SeqEncoder(7, 6, 4, 2).to("cpu", dtype)
     for output in (model(paddle.ones([2, 5, 3], dtype))[0], encoder(TOKENS)[0]):
         assert str(output.dtype) == f"paddle.{dtype}"
 
@@ -296,7 +299,8 @@ REFUSALS: list[pytest.ExceptionInfo[Exception]] = []
 
 @pytest.mark.parametrize("sizes", [[2, 5], [None, None]], ids=["sizes known", "sizes unknown"])
 def test_layer_can_be_saved_as_program(sizes: list[Any], tmp_path: Path) -> None:
-    block, saved = Block(), str(tmp_path / "block")
+    block = Block()
+    saved = str(tmp_path / "block")
     want = block(X, LENGTHS)
     specs = [([*sizes, 6], "float32"), (sizes[:1], "int64")]
     paddle.jit.save(block, saved, [paddle.static.InputSpec(*spec) for spec in specs])
@@ -446,7 +450,8 @@ class Recurrent(nn.Layer):
 
 @pytest.mark.parametrize("name", ["train_ch6", "train_ch13"])
 def test_recurrent_models_move_and_train(name: str) -> None:
-    net, batches = Recurrent(), [(X, paddle.to_tensor([0, 2]))]
+    net = Recurrent()
+    batches = [(X, paddle.to_tensor([0, 2]))]
     before = net(X).numpy()
     if name == "train_ch6":
         d2l.train_ch6(net, batches, batches, 1, 0.1, "cpu")

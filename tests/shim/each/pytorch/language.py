@@ -9,7 +9,7 @@ from tests.shim.each.pytorch.adapter import tensor, to_numpy
 
 # Paths of parts of BERTModel, as the adapter names them.
 HIDDEN, NEXT = "hidden.0", "nsp.output"
-MASKED = "mlm.mlp.0", "mlm.mlp.2", "mlm.mlp.3"
+MASK_LM_LAYERS = "mlm.mlp.0", "mlm.mlp.2", "mlm.mlp.3"
 
 
 class Classifier(nn.Module):

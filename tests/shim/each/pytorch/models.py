@@ -8,7 +8,7 @@ from torch import nn
 from d2l_compat import torch as d2l
 
 BN_EPSILON = 1e-5
-FACTOR = 2  # LinearRegression's loss over half the mean squared error
+FACTOR = 2  # LinearRegression's loss divided by half the mean squared error
 
 
 def predict(model: Any, X: Any, training: bool = False) -> Any:
@@ -26,9 +26,8 @@ def layer_weights(model: Any) -> list[tuple[Any, Any]]:
 def copy(ours: Any, theirs: Any) -> None:
     """Copy a model's parameters to upstream's; both have been called."""
     state = ours.state_dict()
-    if (
-        not state.keys() <= theirs.state_dict().keys()
-    ):  # 0.17's names of a recurrent part are shorter
+    # 0.17's names of a recurrent part are shorter.
+    if not state.keys() <= theirs.state_dict().keys():
         state = {name.replace("rnn.rnn.", "rnn."): array for name, array in state.items()}
     theirs.load_state_dict(state)
 

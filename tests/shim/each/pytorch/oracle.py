@@ -1,4 +1,4 @@
-"""PyTorch's package beside upstream's ``d2l.torch``; its names are explained in tests/shim/each/oracle.py."""
+"""PyTorch's package alongside upstream's ``d2l.torch``; its names are explained in tests/shim/each/oracle.py."""
 
 from typing import Any
 

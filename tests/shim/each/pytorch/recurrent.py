@@ -32,20 +32,21 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
         return torch.optim.SGD(params, lr)
 
     def layers(self, vocab_size: int, num_hiddens: int, d2l: Any = None) -> list[Any]:
-        """Make models of the framework's recurrent layers."""
+        """Make a model of each kind of the framework's recurrent layers."""
         rnns = [kind(vocab_size, num_hiddens) for kind in (nn.RNN, nn.GRU, nn.LSTM)]
         rnns.append(nn.GRU(vocab_size, num_hiddens, num_layers=2, bidirectional=True))
         return [(d2l or self.d2l).RNNModel(each, vocab_size) for each in rnns]
 
     def run_twice(self, net: Any, tokens: Any) -> list[Any]:
-        """Return the logits of a batch, then from the state reached; and both computed from its layers."""
+        """Return the logits of two calls, the second from the state of the first; then both computed layer by layer."""
         X = tensor(tokens)
         first, state = net(X, net.begin_state(self.CPU, len(tokens)))
         second, _ = net(X, state)
         one_hot = torch.eye(net.vocab_size)[X.T]
         Y, state = net.rnn(one_hot)
         again = net.rnn(one_hot, state)[0]
-        return to_numpy([first, second, *(net.linear(each).flatten(0, 1) for each in (Y, again))])
+        by_hand = [net.linear(each).flatten(0, 1) for each in (Y, again)]
+        return to_numpy([first, second, *by_hand])
 
 
 RECURRENT = RecurrentModels()

@@ -1,4 +1,4 @@
-"""Tests of what only PyTorch has: fused kernels, half precision, state dicts, copies, compilers."""
+"""Tests of features that only PyTorch has: fused kernels, half precision, state dicts, copies, compilers."""
 
 import copy
 import io
@@ -92,13 +92,13 @@ def test_masked_scores_have_zero_and_finite_gradients() -> None:
 @pytest.mark.parametrize(
     "convert",
     [
-        pytest.param(lambda layer: layer, id="as made"),
+        pytest.param(lambda layer: layer, id="unchanged"),
         pytest.param(lambda layer: layer.double(), id="double"),
         pytest.param(lambda layer: layer.half(), id="half"),
         pytest.param(lambda layer: layer.to(torch.bfloat16), id="to bfloat16"),
         pytest.param(lambda layer: layer.half().double(), id="half and back"),
         pytest.param(lambda layer: nn.Sequential(layer).double()[0], id="within a model"),
-        pytest.param(lambda layer: layer.to("meta").to_empty(device="cpu"), id="by way of meta"),
+        pytest.param(lambda layer: layer.to("meta").to_empty(device="cpu"), id="via meta"),
     ],
 )
 def test_encoding_is_rounded_once_to_layers_dtype(
@@ -106,7 +106,7 @@ def test_encoding_is_rounded_once_to_layers_dtype(
 ) -> None:
     P = convert(d2l.PositionalEncoding(7, 0.0)).P
     want = reference.positional_encoding(1000, 7)[None]
-    # Half a unit in the last place just below 1, or what the angle's own rounding costs.
+    # Half a unit in the last place just below 1, or the error of the angle's own rounding.
     assert_close(P, want, max(torch.finfo(P.dtype).eps / 4, 1e-12))
 
 
@@ -140,7 +140,9 @@ def save_and_load(layer: nn.Module) -> nn.Module:
 def test_layers_can_be_copied_after_call(duplicate: Callable[[nn.Module], nn.Module]) -> None:
     case = cases.make_case(LENGTHS["per example"])
     # Input that needs a gradient makes non-leaf tensors, which deepcopy refuses.
-    inputs = [*(x.requires_grad_() for x in tensors(case)[:3]), tensors(case)[3]]
+    inputs = list(tensors(case))
+    for x in inputs[:3]:
+        x.requires_grad_()
     for layer in (d2l.DotProductAttention(dropout=0.5).eval(), multi_head(case, num_heads=3)):
         output = layer(*(x * 1 for x in inputs))
         twin = duplicate(layer)
@@ -152,13 +154,16 @@ def test_layers_can_be_copied_after_call(duplicate: Callable[[nn.Module], nn.Mod
     assert torch.equal(duplicate(encoding)(inputs[0]), encoding(inputs[0]))
 
 
-def test_state_dict_goes_through_torch_save() -> None:
-    case, file = cases.make_case(), io.BytesIO()
+def test_state_dict_survives_torch_save() -> None:
+    case = cases.make_case()
+    file = io.BytesIO()
     layer, other = (d2l.MultiHeadAttention(6, 2, 0.0, bias=True).double() for _ in range(2))
     output = layer(*tensors(case))
     torch.save(layer.state_dict(), file)
     file.seek(0)
-    other.load_state_dict(torch.load(file))  # sets the sizes, since it has not been called
+    other.load_state_dict(
+        torch.load(file)
+    )  # also sets the sizes, since the layer has not been called
     assert torch.equal(other(*tensors(case)), output)
 
 
@@ -193,7 +198,7 @@ def test_custom_encoding_is_kept_when_moved() -> None:
     assert bool((encoding.P == 1).all())
 
 
-def test_width_unlike_loaded_weights_is_reported() -> None:
+def test_width_that_does_not_fit_loaded_weights_is_reported() -> None:
     layer = d2l.MultiHeadAttention(8, 2, 0.0)
     layer.load_state_dict(d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0).state_dict())
     X = torch.zeros(2, 3, 7)
@@ -202,7 +207,8 @@ def test_width_unlike_loaded_weights_is_reported() -> None:
 
 
 def test_autocast_allows_other_input_dtype() -> None:
-    layer, X = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0), torch.ones(2, 3, 8, dtype=torch.bfloat16)
+    layer = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0)
+    X = torch.ones(2, 3, 8, dtype=torch.bfloat16)
     bias = torch.zeros(3, 3)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert layer(X, X, X).dtype == torch.bfloat16
@@ -221,25 +227,29 @@ def test_second_derivatives_exist_with_math_kernel() -> None:
 def test_masks_match_pytorchs_layer() -> None:
     torch.manual_seed(0)
     X, bias = torch.randn(2, 6, 16), torch.randn(4, 6, 6)
-    pytorchs = nn.MultiheadAttention(16, 4, bias=False, batch_first=True)
+    pytorch_layer = nn.MultiheadAttention(16, 4, bias=False, batch_first=True)
     layer = d2l.MultiHeadAttention(16, 16, 16, 16, 4, 0.0)
     with torch.no_grad():
-        projections = pytorchs.in_proj_weight.chunk(3)
+        projections = pytorch_layer.in_proj_weight.chunk(3)
         for ours, theirs in zip((layer.W_q, layer.W_k, layer.W_v), projections, strict=True):
             ours.weight.copy_(theirs)
-        layer.W_o.weight.copy_(pytorchs.out_proj.weight)
-    later = torch.full((6, 6), -torch.inf).triu(1)
-    want, _ = pytorchs(X, X, X, attn_mask=(bias + later).repeat(2, 1, 1), need_weights=False)
-    for masks in ({"causal": True, "score_bias": bias}, {"score_bias": bias + later}):
+        layer.W_o.weight.copy_(pytorch_layer.out_proj.weight)
+    causal_mask = torch.full((6, 6), -torch.inf).triu(1)
+    want, _ = pytorch_layer(
+        X, X, X, attn_mask=(bias + causal_mask).repeat(2, 1, 1), need_weights=False
+    )
+    for masks in ({"causal": True, "score_bias": bias}, {"score_bias": bias + causal_mask}):
         assert_close(layer(X, X, X, **masks), want, 1e-5)
 
 
 @pytest.mark.skipif(
-    Version(torch.__version__) < Version("2.8"), reason="PyTorch 2.8 traces sizes that vary"
+    Version(torch.__version__) < Version("2.8"),
+    reason="only PyTorch 2.8 or later traces varying sizes",
 )
 def test_masks_and_rotary_compile_to_one_graph() -> None:
     torch.manual_seed(0)
-    layer, rotary = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0), d2l.RotaryEncoding(8)
+    layer = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0)
+    rotary = d2l.RotaryEncoding(8)
     compiled, compiled_rotary = (
         torch.compile(each, fullgraph=True, backend="eager") for each in (layer, rotary)
     )

@@ -32,8 +32,8 @@ def test_initial_configuration_comes_first() -> None:
     assert d2l.RandomSearcher({"a": counter()}).sample_configuration() == {"a": 0}
 
 
-@pytest.mark.parametrize("as_error", [float, torch.tensor])
-def test_best_configuration_is_kept(as_error: Any, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("make_error", [float, torch.tensor])
+def test_best_configuration_is_kept(make_error: Any, capsys: pytest.CaptureFixture[str]) -> None:
     updates = []
 
     class Searcher(d2l.RandomSearcher):
@@ -41,12 +41,15 @@ def test_best_configuration_is_kept(as_error: Any, capsys: pytest.CaptureFixture
             updates.append((config, error))
 
     scheduler = d2l.BasicScheduler(Searcher({"a": counter()}))
-    tuner = d2l.HPOTuner(scheduler, lambda a: as_error(ERRORS[a]))
+    tuner = d2l.HPOTuner(scheduler, lambda a: make_error(ERRORS[a]))
     assert tuner.incumbent is None
     tuner.run(number_of_trials=4)
     configs = [{"a": a} for a in range(4)]
     assert updates == [*zip(configs, ERRORS, strict=True)]
-    assert (tuner.incumbent, tuner.incumbent_error) == ({"a": 1}, 0.25)  # the first of two
+    assert (tuner.incumbent, tuner.incumbent_error) == (
+        {"a": 1},
+        0.25,
+    )  # the first of two equal errors
     assert tuner.incumbent_trajectory == [0.5, 0.25, 0.25, 0.25]
     assert [(trial["config"], trial["error"]) for trial in tuner.records] == updates
     runtimes = [trial["runtime"] for trial in tuner.records]
@@ -68,16 +71,17 @@ def test_custom_method_is_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "call"),
+    ("make", "name", "arguments"),
     [
-        (d2l.HPOSearcher, "sample_configuration"),
-        (d2l.HPOScheduler, "suggest"),
-        (d2l.HPOScheduler, "update"),
+        (d2l.HPOSearcher, "sample_configuration", []),
+        (d2l.HPOScheduler, "suggest", []),
+        (d2l.HPOScheduler, "update", [{}, 0.5]),
     ],
 )
-def test_abstract_methods_raise(make: Any, call: str) -> None:
-    with pytest.raises(NotImplementedError, match=f"{call}: got no definition; need one in your"):
-        getattr(make(), call)(*([{}, 0.5] if call == "update" else []))
+def test_abstract_methods_raise(make: Any, name: str, arguments: list[Any]) -> None:
+    method = getattr(make(), name)
+    with pytest.raises(NotImplementedError, match=f"{name}: got no definition; need one in your"):
+        method(*arguments)
 
 
 def test_validation_error_averages_all_examples() -> None:
@@ -101,7 +105,7 @@ def test_validation_error_averages_all_examples() -> None:
     model.train()
     assert float(trainer.validation_error()) == pytest.approx(2 / 6)
     assert not model.training
-    with pytest.raises(RuntimeError, match="validation_error: got a trainer without; need a model"):
+    with pytest.raises(RuntimeError, match="got a trainer without a model or validation data"):
         d2l.HPOTrainer(max_epochs=1).validation_error()
 
 
@@ -109,17 +113,17 @@ def test_lenet_trains_with_its_hyperparameters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_fashion(d2l, tmp_path, monkeypatch)
-    fitted = []
+    calls = []
 
     class Trainer(d2l.HPOTrainer):
         def fit(self, model: Any, data: Any) -> None:
-            fitted.append((model.lr, data.batch_size, self.max_epochs))
+            calls.append((model.lr, data.batch_size, self.max_epochs))
             assert model.net[0].weight.abs().max() <= (6 / (25 * 7)) ** 0.5  # Xavier's
             super().fit(model, data)
 
     monkeypatch.setattr("d2l_compat.torch.hpo.HPOTrainer", Trainer)
     error = d2l.hpo_objective_lenet(np.float64(0.25), 4, max_epochs=2)
-    assert fitted == [(0.25, 4, 2)]
+    assert calls == [(0.25, 4, 2)]
     assert 0 <= float(error) <= 1
 
 

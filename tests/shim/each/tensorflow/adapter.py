@@ -96,10 +96,11 @@ class Adapter(adapter.Adapter):
     DROPS_INPUTS = True
     NORM_EPSILON = 1e-3
     ADDNORM_ARGS = [2], 0.0
+    # A Keras model has an "output" of its own.
     OUTPUT_NAMES, LAYERS_PREFIX = (
         ("logits", "answer"),
         "attentions.",
-    )  # a Keras model has an "output" of its own
+    )
     READER_OUTPUT = "answer.layers.0", "answer.layers.1"
 
     def block_sizes(self, width: int) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from d2l_compat.tensorflow._keras import keras
 from tests.shim.each.tensorflow.adapter import short_name
 
 BN_EPSILON = 1e-3
-FACTOR = 2  # LinearRegression's loss over half the mean squared error
+FACTOR = 2  # LinearRegression's loss divided by half the mean squared error
 
 
 def predict(model: Any, X: Any, training: bool = False) -> Any:

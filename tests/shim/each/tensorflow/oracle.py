@@ -1,4 +1,4 @@
-"""TensorFlow's package beside upstream's ``d2l.tensorflow``; its names are explained in tests/shim/each/oracle.py.
+"""TensorFlow's package alongside upstream's ``d2l.tensorflow``; its names are explained in tests/shim/each/oracle.py.
 
 Upstream was written for Keras 2. What Keras 3 lacks is added here.
 """

@@ -12,15 +12,15 @@ from d2l_compat.tensorflow._keras import keras
 A, B, SQUARE, STEPS = tf.zeros((2, 3)), tf.zeros((3, 5)), tf.zeros((4, 4)), tf.zeros((1, 10, 4))
 
 
-def transposed(a: tf.Tensor, b: tf.Tensor) -> Any:
+def multiply_transposed(a: tf.Tensor, b: tf.Tensor) -> Any:
     return tf.matmul(b, a, transpose_a=True, transpose_b=True)
 
 
-COUNTED = {
+COUNT_CASES = {
     "matrices": (lambda a, b: a @ b, (A, B), 1, 2 * 3 * 5),
-    "transposed": (transposed, (A, B), 1, 2 * 3 * 5),
+    "multiply_transposed": (multiply_transposed, (A, B), 1, 2 * 3 * 5),
     "batch": (lambda a, b: a @ b, (A[None], B[None]), 1, 2 * 3 * 5),
-    "batch, transposed": (transposed, (A[None], B[None]), 1, 2 * 3 * 5),
+    "batch, multiply_transposed": (multiply_transposed, (A[None], B[None]), 1, 2 * 3 * 5),
     "einsum": (lambda a, b: tf.einsum("hij,hjk->hki", a, b), (A[None], B[None]), 1, 30),
     "einsum, any": (lambda a, b: tf.einsum("...j,jk->...k", a, b), (A[None], B), 1, 30),
     "einsum of one": (lambda X: tf.einsum("ij->ji", X), (SQUARE,), 0, 0),
@@ -46,7 +46,9 @@ COUNTED = {
 }
 
 
-@pytest.mark.parametrize(("layer", "inputs", "chain", "products"), COUNTED.values(), ids=COUNTED)
+@pytest.mark.parametrize(
+    ("layer", "inputs", "chain", "products"), COUNT_CASES.values(), ids=COUNT_CASES
+)
 def test_products_are_counted(
     layer: Callable[..., Any], inputs: tuple[Any, ...], chain: int, products: int
 ) -> None:
@@ -56,7 +58,8 @@ def test_products_are_counted(
 
 @pytest.mark.parametrize("n", [8, 2048])  # long input is attended to block by block
 def test_attention_takes_four_products(n: int) -> None:
-    d, X = 8, tf.zeros((1, n, 8))
+    d = 8
+    X = tf.zeros((1, n, 8))
     attention = d2l.MultiHeadAttention(d, 2, 0)
     assert d2l.longest_chain(attention, X, X, X) == 4
     assert d2l.multiply_adds(attention, X, X, X) == 4 * n * d**2 + 2 * n**2 * d

@@ -19,7 +19,7 @@ from d2l_compat.tensorflow import _blockwise
 from d2l_compat.tensorflow._keras import keras
 from d2l_compat.tensorflow._start import suppress_log
 from d2l_compat.tensorflow.training import Update
-from tests.shim.each.calls import signature_of
+from tests.shim.each.calls import find_signature
 from tests.shim.each.test_training import make_fashion
 
 X = np.random.default_rng(0).normal(size=(2, 3, 8)).astype("float32")
@@ -66,7 +66,7 @@ def model(max_len: int) -> keras.Model:
 def test_layer_round_trips_through_config(
     kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    arguments = signature_of(kind, args).bind(*args).arguments | kwargs
+    arguments = find_signature(kind, args).bind(*args).arguments | kwargs
     layer = kind(*args, **kwargs, name="one", dtype="mixed_float16")
     config = layer.get_config()
     again = kind.from_config(config)
@@ -76,7 +76,8 @@ def test_layer_round_trips_through_config(
 
 
 def test_saved_model_computes_same(tmp_path: Path) -> None:
-    saved, file = model(max_len=10), tmp_path / "model.keras"
+    saved = model(max_len=10)
+    file = tmp_path / "model.keras"
     saved.save(file)
     loaded = keras.models.load_model(file)
     np.testing.assert_array_equal(loaded([X, LENGTHS]), saved([X, LENGTHS]))
@@ -90,7 +91,8 @@ def test_saved_model_with_masks_computes_same(tmp_path: Path, axes: int) -> None
     rotated = d2l.RotaryEncoding(8, 10)(tokens)
     attention = d2l.MultiHeadAttention(8, 2, 0.1)
     attended = attention(rotated, rotated, tokens, lengths, causal=True, score_bias=bias)
-    saved, file = keras.Model([tokens, lengths, bias], attended), tmp_path / "model.keras"
+    saved = keras.Model([tokens, lengths, bias], attended)
+    file = tmp_path / "model.keras"
     saved.save(file)
     inputs = [X, LENGTHS, BIAS[(0,) * (3 - axes)]]
     np.testing.assert_array_equal(keras.models.load_model(file)(inputs), saved(inputs))
@@ -102,7 +104,8 @@ def test_saved_model_with_masks_computes_same(tmp_path: Path, axes: int) -> None
 @pytest.mark.parametrize("kind", ["encoder", "recurrent encoder"])
 def test_saved_encoder_computes_same(tmp_path: Path, kind: str) -> None:
     Encoder, args, _ = LAYERS[kind]
-    tokens, file = keras.Input((None,), dtype="int32"), tmp_path / "model.keras"
+    tokens = keras.Input((None,), dtype="int32")
+    file = tmp_path / "model.keras"
     saved = keras.Model(tokens, Encoder(*args)(tokens))
     saved.save(file)
     for ours, theirs in zip(
@@ -149,7 +152,8 @@ def test_several_axes_are_normalized_together() -> None:
 
 def test_recurrent_layers_state_may_be_list() -> None:
     """Test a list, as the layer returns it; a shared test covers a stack."""
-    layer, x = d2l.GRU(4, 2), X.swapaxes(0, 1)
+    layer = d2l.GRU(4, 2)
+    x = X.swapaxes(0, 1)
     _, state = layer(x)
     assert [h.shape for h in state] == [(2, 4)] * 2
     for ours, stacked in zip(layer(x, state), layer(x, tf.stack(state)), strict=True):
@@ -320,7 +324,9 @@ def test_custom_optimizer_steps_in_python() -> None:
             for gradient, variable in pairs:
                 variable.assign_sub(0.5 * gradient)
 
-    weight, update, descent = tf.Variable([1.0, 2.0]), Update(), Descent()
+    weight = tf.Variable([1.0, 2.0])
+    update = Update()
+    descent = Descent()
     steps = Update.EAGER_STEPS + 2  # after which Keras's optimizer would be compiled by now
     for _ in range(steps):
         update(descent, [tf.constant([1.0, -1.0])], [weight])
@@ -331,8 +337,10 @@ def test_custom_optimizer_steps_in_python() -> None:
 def test_keras_optimizer_steps_in_python_only_at_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    weight, update = keras.Variable([1.0, 2.0]), Update()
-    descent, calls = keras.optimizers.SGD(0.5), []
+    weight = keras.Variable([1.0, 2.0])
+    update = Update()
+    descent = keras.optimizers.SGD(0.5)
+    calls = []
     original = descent.apply_gradients
     monkeypatch.setattr(descent, "apply_gradients", lambda pairs: calls.append(original(pairs)))
     for _ in range(Update.EAGER_STEPS + 5):
@@ -409,7 +417,7 @@ def test_layer_can_be_copied_after_call_in_graph() -> None:
 @pytest.mark.parametrize(
     "spec",
     [None, tf.TensorSpec((None,), tf.int64), tf.TensorSpec((2,), tf.int64)],
-    ids=["shapes known", "unknown", "unknown but for the lengths"],
+    ids=["shapes known", "unknown", "all but the lengths unknown"],
 )
 def test_graph_matches_eager_call(spec: tf.TensorSpec | None, jit_compile: bool) -> None:
     layer = d2l.MultiHeadAttention(8, 2, 0.5)
@@ -469,7 +477,8 @@ def test_graph_weights_cannot_be_read_outside() -> None:
 
 
 def test_traced_graph_keeps_weights_of_last_call() -> None:
-    layer, other = d2l.MultiHeadAttention(8, 2, 0.5), X[:, ::-1]
+    layer = d2l.MultiHeadAttention(8, 2, 0.5)
+    other = X[:, ::-1]
     graph = tf.function(lambda X: layer(X, X, X))
     graph(X)
     layer(other, other, other)
@@ -486,7 +495,8 @@ def test_traced_graph_keeps_weights_of_last_call() -> None:
     ],
 )
 def test_functional_model_is_checked_when_built(shape: tuple, message: str) -> None:
-    layer, tokens = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.5), keras.Input((None, 8))
+    layer = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.5)
+    tokens = keras.Input((None, 8))
     with pytest.raises(ValueError, match=f"^queries: got {message}"):
         layer(keras.Input(shape), tokens, tokens)
 
@@ -643,7 +653,8 @@ def test_log_is_shown_on_failure_or_request(
 
 
 def test_tape_stores_no_weights_for_long_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs, layer = tf.constant(X), d2l.DotProductAttention(0.0)
+    inputs = tf.constant(X)
+    layer = d2l.DotProductAttention(0.0)
     layer(inputs, inputs, inputs, LENGTHS)  # old versions of Keras first call it with symbols
     original = _blockwise.softmax
     formed: list[weakref.ref[tf.Tensor]] = []

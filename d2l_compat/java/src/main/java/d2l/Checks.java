@@ -104,7 +104,7 @@ final class Checks {
         rank("values", values, "batch", "keys", "features");
         if (queries.get(0) != keys.get(0) || keys.get(0) != values.get(0)) {
             String got = "%s, %s and %s".formatted(queries.get(0), keys.get(0), values.get(0));
-            throw fault("batch sizes of queries, keys and values", got, "three equal ones");
+            throw fault("batch sizes of queries, keys and values", got, "equal batch sizes");
         }
         if (queries.get(2) == 0) {
             throw fault("queries", "shape " + queries, "at least one feature");
@@ -159,7 +159,7 @@ final class Checks {
         integer("maxLen", maxLen, 1);
         tableSize(maxLen, numHiddens);
         if (numHiddens % 2 != 0) {
-            throw fault("numHiddens", numHiddens, "an even number, since pairs are turned");
+            throw fault("numHiddens", numHiddens, "an even number, since pairs are rotated");
         }
         finiteAbove("base", base, 1);
         finiteAbove("positionScale", positionScale, 0);

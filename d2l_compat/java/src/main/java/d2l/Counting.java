@@ -19,7 +19,7 @@ public final class Counting {
 
     /**
      * Returns the length of the longest chain of matrix products and convolutions that {@code
-     * layer} computes from {@code input}. In a chain, each needs the result of the one before.
+     * layer} computes from {@code input}. In a chain, each needs the result of the previous one.
      */
     public static long longestChain(UnaryOperator<NDArray> layer, NDArray input) {
         try (NDManager scratch = input.getManager().newSubManager(input.getDevice())) {

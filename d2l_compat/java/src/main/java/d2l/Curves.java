@@ -48,7 +48,7 @@ public final class Curves extends Figure<Curves> {
             Curve curve = curves.get(i);
             if (curve.x.length != curve.y.length) {
                 String got = "%s points in X and %s in Y".formatted(curve.x.length, curve.y.length);
-                throw Checks.fault("curve " + i, got, "as many of each");
+                throw Checks.fault("curve " + i, got, "the same number of each");
             }
         }
     }

@@ -30,7 +30,7 @@ public final class MaskedSoftmax {
      * @param X scores, floating point, shape (batch, queries, keys)
      * @param validLens integers from 0 to the number of keys, shape (batch), or (batch, queries)
      *     for one length per query; null means every key
-     * @return weights of X's shape and dtype. Past a length they are exactly 0; each row sums to 1,
+     * @return weights of X's shape and dtype. Past the valid length they are exactly 0; each row sums to 1,
      *     or to 0 where the length is 0
      * @throws IllegalArgumentException for a wrong rank, shape, dtype or range
      */

@@ -150,7 +150,7 @@ public final class MultiHeadAttention extends AbstractBlock {
                         transposeQkv(project(W_v, values, parameterStore, training)));
         if (inputs.size() > 3) {
             NDArray validLens = inputs.get(3);
-            // Checked before it is repeated for the heads, so that messages show its own shape.
+            // Check it before it is repeated for the heads, so that messages show the caller's shape.
             Checks.validLens(validLens, queries.getShape().get(0), queries.getShape().get(1));
             NDArray lensPerHead = validLens.repeat(0, numHeads);
             lensPerHead.attach(queries.getManager()); // its own manager may stay open longer

@@ -504,7 +504,7 @@ class LayersTest extends WithArrays {
                 "keys: got shape (2, 3, 7); need a last dimension of 8",
                 () -> call(layer, X, X.get(":, :, :7"), X));
         assertFault(
-                "batch sizes of queries, keys and values: got 1, 2 and 2; need three equal ones",
+                "batch sizes of queries, keys and values: got 1, 2 and 2; need equal batch sizes",
                 () -> call(layer, X.get(":1"), X, X));
         assertFault(
                 "keys and values: got 3 keys and 2 values; need one value for each key",

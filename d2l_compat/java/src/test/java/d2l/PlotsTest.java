@@ -378,7 +378,7 @@ class PlotsTest {
     @Test
     void badArgumentsAreRejected() {
         assertEquals(
-                "curve 0: got 2 points in X and 3 in Y; need as many of each",
+                "curve 0: got 2 points in X and 3 in Y; need the same number of each",
                 messageOf(() -> Plots.curves(new double[2], new double[3])));
         double[][] one = {new double[2]};
         assertEquals(

@@ -175,7 +175,7 @@ class RelativeTest extends WithArrays {
     @Test
     void badArgumentsAreRejected() {
         assertFault(
-                "numHiddens: got 7; need an even number, since pairs are turned",
+                "numHiddens: got 7; need an even number, since pairs are rotated",
                 () -> new RotaryEncoding(7));
         assertFault(
                 "numHiddens: got 0; need an integer of at least 1", () -> new RotaryEncoding(0));
