@@ -9,11 +9,11 @@ X86_LINUX  := $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m))
 ALL        := $(sort $(basename $(notdir $(wildcard requirements/*.lock))))
 FRAMEWORKS ?= $(filter-out $(if $(JDK),,djl) $(if $(X86_LINUX),,mxnet),$(ALL))
 LANGUAGES  ?= $(sort $(patsubst text.%.md,%,$(notdir $(wildcard lessons/*/text.*.md))))
-# Empty: all.
+# Empty means all.
 LESSONS    ?=
 # Processes at a time: one per core, at most 8, since each may take a gigabyte of memory.
 JOBS       ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 8 ? n : 8)))
-# Seconds for a page, against a kernel that hangs: on a slow, busy machine, JAX takes minutes.
+# Seconds for a page, in case a kernel hangs. On a slow, busy machine, JAX takes minutes.
 TIMEOUT    ?= 1200
 # ALWAYS=1 also executes pages that have not changed.
 ALWAYS     ?=
@@ -61,7 +61,7 @@ ORDERED = $(filter $(FRAMEWORKS),$(SLOW)) $(filter-out $(SLOW),$(FRAMEWORKS))
 CHECKS  = $(if $(filter cpu,$(DEVICE)),test-code test-site $(ORDERED:%=test-notebooks-%) $(ORDERED:%=test-shim-%) lint,test-notebooks)
 RUN     = $(BIN)/python -m tools.checks --jobs $(JOBS)
 
-# What several checks need is made first, or two of them would make it at once.
+# Make what several checks need first, or two of them would make it at the same time.
 test: left-out $(READY) $(OLDER) $(JAVA)  ## the checks that every change must pass; DEVICE=gpu: the notebooks, on a GPU
 	@$(RUN) $(CHECKS)
 
@@ -90,7 +90,7 @@ report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 test-code: $(READY) $(OLDER) $(JAVA)  ## the tests of the tools and of what all frameworks share
 	@$(PYTEST) $(call report,code) tests/tools tests/lessons tests/shim --ignore tests/shim/each --frameworks "$(FRAMEWORKS)"
 
-# One thread per process, one process per core.
+# Run one thread per process, and one process per core.
 .PHONY: $(FRAMEWORKS:%=test-shim-%)
 test-shim: $(READY) $(OLDER) $(JAVA)  ## the tests of the shim, framework by framework
 	@$(MAKE) --no-print-directory --keep-going $(ORDERED:%=test-shim-%)
@@ -170,7 +170,7 @@ agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and u
 font: $(READY)  ## make the font for Chinese text in figures from Noto Sans CJK, which must be installed
 	@$(BIN)/python -m tools.project.font
 
-# Name the modules: mypy does not check what it meets only as an import of the installed package.
+# Name the modules: mypy does not check modules that it finds only as imports of the installed package.
 SHARED = $(patsubst %.py,-m %,$(subst /,.,$(filter-out %/__init__.py,$(wildcard d2l_compat/*.py))))
 lint: $(READY)  ## style (ruff) and types (mypy)
 	@$(BIN)/ruff check && $(BIN)/ruff format --check
@@ -244,7 +244,7 @@ clean:  ## remove the environment and all build products, not the notebooks
 .PHONY: left-out
 left-out:
 	@$(if $(JDK)$(filter-out file,$(origin FRAMEWORKS)),,echo "DJL is left out: it needs a JDK, 17 or newer, and Maven (javac and mvn).")
-	@$(if $(CHROMIUM),,echo "The site's tests in a browser are left out: they need Chromium, by your system or by .venv/bin/playwright install chromium.")
+	@$(if $(CHROMIUM),,echo "The site's tests in a browser are left out: they need Chromium, from your system or from .venv/bin/playwright install chromium.")
 	@$(if $(X86_LINUX)$(filter-out file,$(origin FRAMEWORKS)),,echo "MXNet is left out: it has been built for Linux on x86-64 only.")
 
 help:  ## list these targets

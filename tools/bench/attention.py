@@ -80,7 +80,7 @@ def compare(framework: str, lengths: list[int]) -> bool:
         print(f"{n:5}  {mask:10}{cells}", flush=True)
         for name, seconds in times.items():
             ratios[name].append(times["shim"] / seconds)
-    return is_slower(ratios) or out_of_memory
+    return report_ratios(ratios) or out_of_memory
 
 
 def format_cells(row: dict[str, float], number_format: str) -> str:
@@ -88,8 +88,8 @@ def format_cells(row: dict[str, float], number_format: str) -> str:
     return "".join(f"{cell:>10}" for cell in cells)
 
 
-def is_slower(ratios: dict[str, list[float]]) -> bool:
-    """Print how the shim compares, and return whether it is slower."""
+def report_ratios(ratios: dict[str, list[float]]) -> bool:
+    """Print how the shim compares; return whether it is slower."""
     means = {name: statistics.geometric_mean(each) for name, each in ratios.items() if each}
     for name in ("upstream", "own"):
         if name in means:

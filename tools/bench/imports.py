@@ -46,7 +46,7 @@ class Import:
         return self.both / self.framework
 
 
-def import_framework(framework: str) -> str:
+def render_import(framework: str) -> str:
     """Return the statement that imports a framework."""
     packages = ", ".join(package.module for package in PYTHON_FRAMEWORKS[framework].packages)
     return FRAMEWORK_IMPORTS.get(framework, f"import {packages}")
@@ -55,7 +55,7 @@ def import_framework(framework: str) -> str:
 def measure(framework: str, package: str) -> Import | None:
     """Measure the import of a package for a framework; return None if it cannot be imported."""
     statement = f"from {package} import {PYTHON_FRAMEWORKS[framework].module}"
-    program = PROGRAM.format(framework=import_framework(framework), package=statement)
+    program = PROGRAM.format(framework=render_import(framework), package=statement)
     # Without cached bytecode, this would measure the compilation of Python files.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     process = subprocess.run(

@@ -31,8 +31,8 @@ class Figure:
 def compare_languages(one: Any, other: Any, tolerance: Tolerance = DEFAULT) -> str | None:
     """Return the first difference between a cell's outputs in two languages, or None."""
     for a, b in zip_longest(_find_parts(one), _find_parts(other)):
-        if fault := _compare_parts(a, b, tolerance):
-            return fault
+        if difference := _compare_parts(a, b, tolerance):
+            return difference
     return None
 
 
@@ -76,8 +76,8 @@ def _compare_parts(
     if (len(one.heat_maps), len(one.curves)) != (len(other.heat_maps), len(other.curves)):
         return "another drawing"
     for heat_maps in zip(one.heat_maps, other.heat_maps, strict=True):
-        if fault := compare_heat_maps(*heat_maps, tolerance):
-            return fault
+        if difference := compare_heat_maps(*heat_maps, tolerance):
+            return difference
     for a, b in zip(one.curves, other.curves, strict=True):
         if a.shape != b.shape or np.abs(a - b).max() > tolerance.points:
             return "another curve"

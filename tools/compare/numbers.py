@@ -1,4 +1,4 @@
-"""Compare two texts: the words must be equal, and the numbers within a tolerance."""
+"""Compare two texts: the words must be equal, and the numbers must agree within a tolerance."""
 
 import re
 from collections.abc import Iterable
@@ -80,15 +80,15 @@ def _texts_agree(old: str, new: str, tolerance: Tolerance) -> bool:
         return True
     old_words, new_words = NUMBER.split(old), NUMBER.split(new)
     pairs = list(zip(NUMBER.findall(old), NUMBER.findall(new), strict=False))
-    # Blanks align columns, so a sign or another digit changes their number.
+    # Spaces align columns, so a sign or another digit changes how many there are.
     if any(len(old_number) != len(new_number) for old_number, new_number in pairs):
-        old_words, new_words = map(_collapse_blanks, (old_words, new_words))
+        old_words, new_words = map(_collapse_spaces, (old_words, new_words))
     if old_words != new_words:
         return False
     return all(_numbers_agree(*pair, tolerance) for pair in pairs)
 
 
-def _collapse_blanks(words: list[str]) -> list[str]:
+def _collapse_spaces(words: list[str]) -> list[str]:
     return [re.sub(" +", " ", part).strip(" ") for part in words]
 
 

@@ -103,7 +103,7 @@ def _rewrite_drawings(prose: str, lesson: str) -> str:
 def _generate_anchors(text: Path) -> Iterator[str]:
     """Yield an anchor for each heading of the original text; the translations use the same anchors.
 
-    So a link keeps its place when the language changes. An anchor begins with the lesson's name, because several
+    So a link leads to the same section in every language. An anchor begins with the lesson's name, because several
     lessons have headings such as "Summary".
     """
     for passage in read_passages(text):
@@ -155,7 +155,7 @@ def _render_launch(notebooks: list[Notebook]) -> str:
 
 
 def _render_button(name: str, link: str, attributes: str = "") -> str:
-    """Render a link; one that leaves the site has its address as a tooltip."""
+    """Render a link; its address is its tooltip if the link leaves the site."""
     tooltip = f' title="{escape(link)}"' if "://" in link else ""
     return f'<a href="{escape(link)}"{tooltip}{attributes}>{name}</a>'
 

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from d2l_compat import jax as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
 
-array = optional_converter(jnp.asarray)
+array = make_optional_converter(jnp.asarray)
 
 
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:

@@ -5,9 +5,9 @@ import mlx.core as mx
 from mlx import nn
 
 from d2l_compat import mlx as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
 
-array = optional_converter(mx.array)
+array = make_optional_converter(mx.array)
 
 
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -35,6 +35,6 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
         return make_step(layer, lens, causal=mask.causal, score_bias=bias)
 
     def own_layer() -> Step:
-        return make_step(nn.MultiHeadAttention(WIDTH, HEADS), array(mask.additive))
+        return make_step(nn.MultiHeadAttention(WIDTH, HEADS), array(mask.additive_mask))
 
     return {"shim": shim_layer, "own": own_layer}

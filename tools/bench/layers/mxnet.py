@@ -6,9 +6,9 @@ from d2l_compat import mxnet as d2l  # isort: skip
 from mxnet import autograd
 from mxnet import np as mx
 
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
 
-array = optional_converter(mx.array)
+array = make_optional_converter(mx.array)
 
 
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:

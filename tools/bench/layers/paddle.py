@@ -5,9 +5,9 @@ import numpy as np
 import paddle
 
 from d2l_compat import paddle as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
 
-tensor = optional_converter(paddle.to_tensor)
+tensor = make_optional_converter(paddle.to_tensor)
 
 
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -29,6 +29,6 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
 
     def own_layer() -> Step:
         layer = paddle.nn.MultiHeadAttention(WIDTH, HEADS, bias_attr=False)
-        return make_step(layer, attn_mask=tensor(mask.additive))
+        return make_step(layer, attn_mask=tensor(mask.additive_mask))
 
     return {"shim": shim_layer, "own": own_layer}

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from d2l_compat import torch as d2l
-from tools.bench.layers import BATCH, HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
+from tools.bench.layers import BATCH, HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
 
-tensor = optional_converter(torch.tensor)
+tensor = make_optional_converter(torch.tensor)
 
 
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -38,7 +38,7 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
         layer = nn.MultiheadAttention(WIDTH, HEADS, bias=False, batch_first=True)
         if mask.key_mask is not None:
             return make_step(layer, key_padding_mask=tensor(~mask.key_mask), need_weights=False)
-        additive = mask.additive
+        additive = mask.additive_mask
         if mask.score_bias is not None:  # the layer needs the heads' biases for each example
             additive = np.tile(mask.score_bias, (BATCH, 1, 1))
         return make_step(

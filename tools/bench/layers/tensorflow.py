@@ -5,9 +5,9 @@ import keras
 import tensorflow as tf
 
 from d2l_compat import tensorflow as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
 
-tensor = optional_converter(tf.constant)
+tensor = make_optional_converter(tf.constant)
 
 
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
