@@ -147,13 +147,13 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 mutants: $(READY) $(OLDER) $(JAVA)  ## seed faults, one at a time, and check that each one is noticed (half an hour)
 	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(FRAMEWORKS:%=--framework %)
 
-bench:  ## measure speed beside other packages, in the same run
+bench:  ## measure speed, compared with other packages in the same run
 	@$(MAKE) --no-print-directory --keep-going bench-notebooks bench-shim
 
-bench-notebooks: $(READY) $(JAVA)  ## the notebook regression, beside plain nbval and bare code
+bench-notebooks: $(READY) $(JAVA)  ## the time of the notebook regression, compared with plain nbval and bare programs
 	@$(BIN)/python -m tools.bench.regression $(FRAMEWORKS) --jobs $(JOBS)
 
-bench-shim: $(READY)  ## importing the shim, and its attention, beside upstream's d2l and the framework
+bench-shim: $(READY)  ## the time of the shim's import and attention, compared with upstream's d2l and the framework
 	@$(BIN)/python -m tools.bench.imports $(PYTHON_FRAMEWORKS)
 	@$(BIN)/python -m tools.bench.attention $(PYTHON_FRAMEWORKS)
 
