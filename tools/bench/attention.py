@@ -141,27 +141,27 @@ def measure(framework: str, name: str, mask: str, n: int) -> Cost | None:
         return None
     warm_up = small_layers[name]()
     warm_up()  # allocates what the first step of any size allocates
-    before = peak_memory()
+    before = read_peak_memory()
     step = list_layers(MASKS[mask](n))[name]()
     step()
-    memory = peak_memory() - before
+    memory = read_peak_memory() - before
     return Cost(measure_seconds(step), memory)
 
 
 def measure_seconds(step: Step) -> float:
     """Return the mean time of a compiled step, over at least ``MIN_SECONDS``."""
-    once = _mean_seconds(step, 1)
-    return once if once >= MIN_SECONDS else _mean_seconds(step, math.ceil(MIN_SECONDS / once))
+    once = _time_steps(step, 1)
+    return once if once >= MIN_SECONDS else _time_steps(step, math.ceil(MIN_SECONDS / once))
 
 
-def _mean_seconds(step: Step, times: int) -> float:
+def _time_steps(step: Step, times: int) -> float:
     start = time.perf_counter()
     for _ in range(times):
         step()
     return (time.perf_counter() - start) / times
 
 
-def peak_memory() -> float:
+def read_peak_memory() -> float:
     """Return the peak memory of this process in megabytes."""
     # Linux counts in kilobytes, macOS in bytes.
     unit = 1e6 if sys.platform == "darwin" else 1e3

@@ -77,7 +77,7 @@ class Drawing:
         """
         prolog, _, rest = svg.partition(b"<svg")
         # A style sheet or an entity may be outside the root element.
-        self.around = prolog, rest.rpartition(b">")[2].strip()
+        self.surroundings = prolog, rest.rpartition(b">")[2].strip()
         builder = ElementTree.TreeBuilder(insert_comments=True, insert_pis=True)
         root = ElementTree.fromstring(svg, ElementTree.XMLParser(target=builder))
         ids = [element.get("id", "") for element in root.iter()]
@@ -110,14 +110,14 @@ class Drawing:
         outer_frame = frame
         is_axes = bool(AXES.fullmatch(name))
         if is_axes:
-            frame = self._axes_frame(element)
+            frame = self._make_axes_frame(element)
         elif LEGEND.fullmatch(name) or TEXT.fullmatch(name):
             frame = Frame(SPACING, frame.corner)  # not scaled with the axes
         if TEXT.fullmatch(name):
-            words = " ".join(child.text or "" for child in element if not tag(child)) or " "
+            words = " ".join(child.text or "" for child in element if not get_tag(child)) or " "
 
-        is_definition = self.is_from_matplotlib and parent is not None and tag(parent) == "defs"
-        if is_definition and tag(element) == "path" and "id" in element.attrib:
+        is_definition = self.is_from_matplotlib and parent is not None and get_tag(parent) == "defs"
+        if is_definition and get_tag(element) == "path" and "id" in element.attrib:
             frame = Frame(self._tolerance)
             if words and not len(element):
                 return
@@ -126,16 +126,18 @@ class Drawing:
         self.pieces.append(self._make_piece(element, own_frame, depth, is_definition))
         if is_axes:  # compare its corners too: positions within the axes are relative to them
             self.pieces[-1].positions += outer_frame.measure_all((*frame.corner, *frame.extent))
-        letters = [child for child in element if words and tag(child) == "use" and not len(child)]
+        letters = [
+            child for child in element if words and get_tag(child) == "use" and not len(child)
+        ]
         if letters:
             self.pieces.append(self._make_words(letters, element, words))
         for child in element if self.pieces[-1].colors is None else ():
             if child not in letters:
                 self._add(child, element, frame, words, depth + 1)
 
-    def _axes_frame(self, axes: Element) -> Frame:
+    def _make_axes_frame(self, axes: Element) -> Frame:
         """Return the frame of axes, whose size depends slightly on matplotlib's version."""
-        box = next((path for path in axes.iter() if tag(path) == "path"), axes)
+        box = next((path for path in axes.iter() if get_tag(path) == "path"), axes)
         numbers = _parse_numbers(box.attrib["d"])
         xs, ys = numbers[::2], numbers[1::2]
         extent = max(xs) - min(xs), max(ys) - min(ys)
@@ -144,12 +146,12 @@ class Drawing:
         return Frame(self._tolerance, (min(xs), min(ys)), extent)
 
     def _make_piece(self, element: Element, frame: Frame, depth: int, is_definition: bool) -> Piece:
-        kind = tag(element)
+        kind = get_tag(element)
         exact: dict[str, Any] = dict(element.attrib)
         piece = Piece(f"<{kind}> {element.get('id', '')}".strip(), exact, [], frame.tolerance)
         if is_heat_map(element):
             piece.colors = read_heat_map(element)
-            piece.positions += _heat_map_corners(exact, piece.colors, frame)
+            piece.positions += _find_heat_map_corners(exact, piece.colors, frame)
         if not any(role.fullmatch(exact.get("id", "")) for role in (AXES, LEGEND, TEXT)):
             exact.pop("id", None)
 
@@ -206,7 +208,7 @@ class Drawing:
         )
 
 
-def tag(element: Element) -> str:
+def get_tag(element: Element) -> str:
     # The tag of a comment is a function.
     return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
 
@@ -261,7 +263,7 @@ def _split_transform(text: str, frame: Frame) -> tuple[str, list[Position]]:
 
 def is_heat_map(element: Element) -> bool:
     """Check whether an element is a heat map: a group of squares drawn on whole pixels."""
-    return tag(element) == "g" and element.get("shape-rendering") == "crispEdges"
+    return get_tag(element) == "g" and element.get("shape-rendering") == "crispEdges"
 
 
 def read_heat_map(heat_map: Element) -> NDArray[Any]:
@@ -276,8 +278,8 @@ def read_heat_map(heat_map: Element) -> NDArray[Any]:
         has_content = (
             _collapse_whitespace(path.text) or _collapse_whitespace(path.tail) or len(path)
         )
-        if tag(path) != "path" or len(path.attrib) != 2 or color is None or has_content:
-            raise ValueError(f"a heat map with <{tag(path)}> {path.attrib}"[:80])
+        if get_tag(path) != "path" or len(path.attrib) != 2 or color is None or has_content:
+            raise ValueError(f"a heat map with <{get_tag(path)}> {path.attrib}"[:80])
         if rest := SQUARE.sub("", squares):
             raise ValueError(f"a heat map with {rest:.20}")
         for column, row in SQUARE.findall(squares):
@@ -292,7 +294,9 @@ def read_heat_map(heat_map: Element) -> NDArray[Any]:
     return colors
 
 
-def _heat_map_corners(exact: dict[str, Any], colors: NDArray[Any], frame: Frame) -> list[Position]:
+def _find_heat_map_corners(
+    exact: dict[str, Any], colors: NDArray[Any], frame: Frame
+) -> list[Position]:
     """Return the positions of two corners of a heat map, whose unit squares are scaled by a matrix."""
     matrix = CALL.fullmatch(exact.pop("transform", ""))
     if matrix is None or matrix[1] != "matrix":

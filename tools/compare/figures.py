@@ -39,8 +39,8 @@ def compare_figures(stored: str, fresh: str, tolerance: Tolerance) -> str | None
 
 def compare_drawings(stored: Drawing, fresh: Drawing, tolerance: Tolerance) -> str | None:
     """Return the first difference between two drawings, or None."""
-    if stored.around != fresh.around:
-        return f"{fresh.around} around it instead of {stored.around}"
+    if stored.surroundings != fresh.surroundings:
+        return f"{fresh.surroundings} around it instead of {stored.surroundings}"
     old_words = [piece.words for piece in stored.pieces if piece.words]
     new_words = [piece.words for piece in fresh.pieces if piece.words]
     if old_words != new_words:

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.compare.drawing import is_heat_map, read_heat_map, tag
+from tools.compare.drawing import get_tag, is_heat_map, read_heat_map
 from tools.compare.figures import PNG, SVG, compare_heat_maps
 from tools.compare.numbers import DEFAULT, NUMBER, Tolerance, compare_texts
 
@@ -57,7 +57,7 @@ def _parse_figure(svg: str) -> Figure:
         attributes = element.attrib
         fill_in_style = attributes.get("style", "").partition(";")[0]
         is_unfilled = attributes.get("fill") == "none" or fill_in_style.endswith("none")
-        if tag(element) == "path" and is_unfilled and "z" not in attributes["d"]:
+        if get_tag(element) == "path" and is_unfilled and "z" not in attributes["d"]:
             points = np.array(NUMBER.findall(attributes["d"]), float)
             if len(points) > 2 * MAX_STROKE:
                 figure.curves.append(points.reshape(-1, 2) - points[:2])

@@ -103,18 +103,18 @@ def _numbers_agree(old: str, new: str, tolerance: Tolerance) -> bool:
         return False  # integers are exact
     size = max(abs(a), abs(b))
     allowed = max(tolerance.absolute, tolerance.relative * size)
-    last_digit = max(_last_digit(old), _last_digit(new))
-    if _num_decimals(old) == _num_decimals(new) and last_digit <= SMALL_PART * size:
+    last_digit = max(_value_of_last_digit(old), _value_of_last_digit(new))
+    if _count_decimals(old) == _count_decimals(new) and last_digit <= SMALL_PART * size:
         allowed = max(allowed, tolerance.last_digits * last_digit)
     return abs(a - b) <= allowed * (1 + 1e-9)
 
 
-def _last_digit(number: str) -> float:
+def _value_of_last_digit(number: str) -> float:
     """Return the value of one unit in the last decimal place, infinite if there are no decimals."""
     exponent = number.lower().partition("e")[2]
-    decimals = _num_decimals(number)
+    decimals = _count_decimals(number)
     return 10.0 ** (int(exponent or 0) - decimals) if decimals else float("inf")
 
 
-def _num_decimals(number: str) -> int:
+def _count_decimals(number: str) -> int:
     return len(number.lower().partition("e")[0].partition(".")[2])

@@ -19,8 +19,8 @@ from tools.weave.launch import (
     D2L_FIRST_CELL,
     INSTALL_FROM_CLONE,
     SITE_ADDRESS,
+    get_project_path,
     list_services,
-    project_path,
 )
 from tools.weave.lessons import LANGUAGES, ROOT, LessonError, Notebook, list_notebooks
 from tools.weave.prose import find_original, read_title
@@ -105,7 +105,7 @@ def _render_launch_table(notebooks: list[Notebook]) -> str:
 
 def _render_launch_links(notebook: Notebook, folder: str = "") -> str:
     """Return links and badges that open a notebook, for a document in this folder."""
-    relative_path = project_path(notebook).removeprefix(folder)
+    relative_path = get_project_path(notebook).removeprefix(folder)
     links = [f"[{SITE_TEXT[notebook.language].notebook}]({relative_path})"]
     for service in list_services(notebook.framework):
         if badge := BADGES.get(service):

@@ -110,13 +110,13 @@ class PageKernel(RunningKernel):
         super().stop()
         self.workspace.cleanup()
 
-    def expect(self, number: int, name: str) -> str | None:
+    def set_next_cell(self, number: int, name: str) -> str | None:
         """Set the next cell; return the name of the first notebook's cell of this number if it differs."""
         self.next_cell = number, name
         first_name = self.names.setdefault(number, name)
         return first_name if first_name != name else None
 
-    def prepare(self, notebooks: list[list[CodeCell]]) -> None:
+    def plan_page(self, notebooks: list[list[CodeCell]]) -> None:
         """Plan the execution of a page, given the cells of its notebooks."""
         self.remaining_steps.extend(plan_steps(notebooks, self.suffix))
 

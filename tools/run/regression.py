@@ -33,7 +33,7 @@ from tools.compare.pixels import (
 from tools.run.kernels import neutral_environment
 from tools.run.page_kernel import GPU_ENVIRONMENT, KernelDiedError, PageKernel
 from tools.run.schedule import Stopwatch
-from tools.run.sharing import CodeCell, page_key
+from tools.run.sharing import CodeCell, get_page_key
 
 IMAGES = Path("build", "figures")  # of figures that differ
 
@@ -63,30 +63,32 @@ class NotebookFile(IPyNbFile):
 
     def setup(self) -> None:
         kernels = self.config.stash[KERNELS]
-        if page_key(self.path) in kernels:
-            self.kernel = kernels[page_key(self.path)]
+        if get_page_key(self.path) in kernels:
+            self.kernel = kernels[get_page_key(self.path)]
             self.setup_sanitize_files()
             return
         try:
             super().setup()
         except (NoSuchKernel, RuntimeError, OSError) as error:
             pytest.fail(f"no kernel started: {error}", pytrace=False)
-        kernels[page_key(self.path)] = self.kernel
-        self.kernel.prepare(self.list_page_cells())
+        kernels[get_page_key(self.path)] = self.kernel
+        self.kernel.plan_page(self.list_page_cells())
 
     def list_page_cells(self) -> list[list[CodeCell]]:
         """Return the cells of each notebook of the page that is tested in this session."""
         notebooks: dict[Path, list[CodeCell]] = {}
         for item in self.session.items:
-            if isinstance(item, NotebookCell) and page_key(item.path) == page_key(self.path):
+            if isinstance(item, NotebookCell) and get_page_key(item.path) == get_page_key(
+                self.path
+            ):
                 notebooks.setdefault(item.path, []).append(item.code_cell)
         return list(notebooks.values())
 
     def teardown(self) -> None:
         remaining = self.config.stash[REMAINING]
-        remaining[page_key(self.path)] -= 1
-        if remaining[page_key(self.path)] <= 0:
-            self.config.stash[KERNELS].pop(page_key(self.path), None)
+        remaining[get_page_key(self.path)] -= 1
+        if remaining[get_page_key(self.path)] <= 0:
+            self.config.stash[KERNELS].pop(get_page_key(self.path), None)
             super().teardown()
 
 
@@ -97,7 +99,7 @@ class NotebookCell(IPyNbCell):
 
     def runtest(self) -> None:
         name = self.code_cell.name
-        if expected := self.parent.kernel.expect(self.cell_num, name):
+        if expected := self.parent.kernel.set_next_cell(self.cell_num, name):
             self.raise_cell_error(f"cell {name!r} instead of another language's cell {expected!r}")
         try:
             super().runtest()
@@ -239,7 +241,7 @@ def pytest_collect_file(
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     notebooks = {item.path for item in session.items if isinstance(item, NotebookCell)}
-    session.config.stash[REMAINING] = Counter(map(page_key, notebooks))
+    session.config.stash[REMAINING] = Counter(map(get_page_key, notebooks))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

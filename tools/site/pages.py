@@ -17,9 +17,9 @@ from nbformat import NotebookNode, v4
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.compare.figures import SVG
 from tools.site.figures import shrink_figure
-from tools.site.slides import deck_path
+from tools.site.slides import get_deck_path
 from tools.site.words import SITE_TEXT
-from tools.weave.launch import SOURCE, list_services, project_path
+from tools.weave.launch import SOURCE, get_project_path, list_services
 from tools.weave.lessons import LessonError, Notebook
 from tools.weave.notebooks import IMAGE, link_lessons
 from tools.weave.programs import PROGRAMMING_LANGUAGES
@@ -144,9 +144,9 @@ def _render_launch(notebooks: list[Notebook]) -> str:
         for service in [*list_services(notebook.framework), SOURCE]:
             buttons.append(_render_button(service.name, service.link(notebook)))
         buttons.append(
-            _render_button(site_text.download, f"../{project_path(notebook)}", " download")
+            _render_button(site_text.download, f"../{get_project_path(notebook)}", " download")
         )
-        buttons.append(_render_button(site_text.slides, f"../{deck_path(notebook)}"))
+        buttons.append(_render_button(site_text.slides, f"../{get_deck_path(notebook)}"))
         tabs.append(
             f":::::{{tab-item}} {title}\n:sync: {notebook.framework}\n"
             f'```{{raw}} html\n<p class="launch">{" ".join(buttons)}</p>\n```\n:::::'

@@ -86,11 +86,11 @@ class Service:
     address: str  # {path} stands for the notebook's path, {quoted} for the percent-encoded path
 
     def link(self, notebook: Notebook) -> str:
-        path = project_path(notebook)
+        path = get_project_path(notebook)
         return self.address.format(path=path, quoted=quote(path, safe=""))
 
 
-def project_path(notebook: Notebook) -> str:
+def get_project_path(notebook: Notebook) -> str:
     """Return a notebook's path within the project."""
     return notebook.path.relative_to(notebook.lesson.parent.parent).as_posix()
 
@@ -110,7 +110,7 @@ BINDER = Service(
 SOURCE = Service("GitHub", f"{FILES}/{{path}}")
 
 
-def line_address(file: Path, line: int) -> str:
+def get_line_address(file: Path, line: int) -> str:
     """Return the address of a line of one of the project's files."""
     return f"{FILES}/{file.relative_to(ROOT).as_posix()}#L{line}"
 

@@ -191,7 +191,9 @@ def check_same_order(notebook: Notebook) -> None:
     original = find_original(notebook.lesson)
     if notebook.text == original:
         return
-    pairs = zip_longest(_outline(original), _outline(notebook.text), fillvalue=("the end", None))
+    pairs = zip_longest(
+        _list_outline(original), _list_outline(notebook.text), fillvalue=("the end", None)
+    )
     for (expected, expected_line), (actual, line) in pairs:
         if expected != actual:
             location = "" if expected_line is None else f" (line {expected_line})"
@@ -199,7 +201,7 @@ def check_same_order(notebook: Notebook) -> None:
             raise LessonError(message, notebook.text, line)
 
 
-def _outline(file: Path) -> list[tuple[str, int | None]]:
+def _list_outline(file: Path) -> list[tuple[str, int | None]]:
     """Return each block, cell and heading with its line; a heading is represented by its level."""
     outline: list[tuple[str, int | None]] = []
     block = None

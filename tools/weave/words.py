@@ -58,7 +58,7 @@ class Translations:
     def pattern(self) -> re.Pattern[str]:
         """A pattern that matches any entry, the longest first."""
         longest_first = sorted([*self.words, *self.names], key=len, reverse=True)
-        return re.compile("|".join(map(_entry_pattern, longest_first)) or "(?!)")
+        return re.compile("|".join(map(_make_entry_pattern, longest_first)) or "(?!)")
 
     def translate_cells(self, cells: list[tuple[str, int]], file: Path) -> list[str]:
         """Return the cells' programs in this language; ``cells`` has each program with its line in the file.
@@ -123,7 +123,7 @@ def _append_unchanged(text: str, translation: Translation) -> None:
         translation.missing.append(" ".join(text.split()))
 
 
-def _entry_pattern(entry: str) -> str:
+def _make_entry_pattern(entry: str) -> str:
     """Return a pattern that matches an entry, but not within a word or a name such as d2l.plot."""
     words = r"\s+".join(map(re.escape, entry.split(" ")))
     before = r"(?<![A-Za-z0-9_.])" if entry[:1].isalnum() else ""
