@@ -45,7 +45,7 @@ INCOMPLETE = $(shell test -s $(READY) && cd .venv && xargs ls -d < $(notdir $(RE
 CHOICE = $(addprefix --framework ,$(FRAMEWORKS)) $(addprefix --language ,$(LANGUAGES)) $(addprefix --lesson ,$(LESSONS))
 PYTHON_FRAMEWORKS  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
-# The shim is also compared with an older d2l, which needs a folder of its own.
+# The shim is also compared with an older d2l, which needs a separate folder.
 OLDER  = .venv/d2l-0.17/.ready
 
 .DEFAULT_GOAL := notebooks
@@ -55,7 +55,7 @@ notebooks: left-out $(READY) $(JAVA)  ## generate the notebooks and execute thos
 	@$(BIN)/python -m tools.project.documents
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT) $(if $(ALWAYS),--always)
 
-# Three checks run at a time. The longest start first, so that none is left running alone.
+# Three checks run at a time. The longest start first, so that none runs by itself at the end.
 SLOW    = jax mlx tensorflow mxnet
 ORDERED = $(filter $(FRAMEWORKS),$(SLOW)) $(filter-out $(SLOW),$(FRAMEWORKS))
 CHECKS  = $(if $(filter cpu,$(DEVICE)),test-code test-site $(ORDERED:%=test-notebooks-%) $(ORDERED:%=test-shim-%) lint,test-notebooks)
@@ -130,7 +130,7 @@ test-growth: $(READY) $(JAVA)  ## add toy lessons to copies of the project, and 
 .venv/.elsewhere: $(READY) tests/elsewhere/colab.txt tests/elsewhere/places.py environment.yml
 	@$(BIN)/python -m tests.elsewhere && touch $@
 
-# Each framework gets an environment of its own. Upstream's d2l is left out, since it needs newer versions; the
+# Each framework gets a separate environment. Upstream's d2l is left out, since it needs newer versions; the
 # Chinese notebooks too, since Matplotlib before 3.11 spaces lines of Chinese differently. pandas 3 needs a newer NumPy.
 test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest versions that the bounds allow
 	@failed=; for framework in $(PYTHON_FRAMEWORKS); do \

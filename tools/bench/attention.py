@@ -49,10 +49,10 @@ def main(arguments: list[str] | None = None) -> int:
         default=[128, 256, 512, 1024, 2048, 4096],
         help="sequence lengths; at 4096 some layers take 17 GB, and more with a bias",
     )
-    parser.add_argument("--alone", nargs=2, metavar=("NAME", "MASK"), help=argparse.SUPPRESS)
+    parser.add_argument("--single", nargs=2, metavar=("NAME", "MASK"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.alone:
-        name, mask = options.alone
+    if options.single:
+        name, mask = options.single
         print(json.dumps(measure(options.framework[0], name, mask, options.lengths[0])))
         return 0
     has_failed = False
@@ -119,7 +119,7 @@ def measure_rounds(framework: str, mask: str, n: int) -> dict[str, Cost]:
 
 
 def measure_in_new_process(framework: str, name: str, mask: str, n: int) -> Cost | None:
-    arguments = [framework, "--alone", name, mask, "--lengths", str(n)]
+    arguments = [framework, "--single", name, mask, "--lengths", str(n)]
     command = [sys.executable, "-W", "ignore", "-m", "tools.bench.attention", *arguments]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     if process.returncode < 0:

@@ -1,4 +1,4 @@
-"""``python -m tools.bench.imports [FRAMEWORK ...]``: measure what importing the shim costs.
+"""``python -m tools.bench.imports [FRAMEWORK ...]``: measure the time of importing the shim.
 
 One process imports the framework and then the shim, another the framework and then upstream's d2l. Each import is
 compared with the framework's in the same process, because a machine's speed changes over time. Numbers are medians
@@ -38,7 +38,7 @@ print(middle - start, time.perf_counter() - start)
 class Import:
     """The seconds of an import."""
 
-    framework: float  # the framework alone
+    framework: float  # the framework by itself
     both: float  # the framework and the package
 
     @property

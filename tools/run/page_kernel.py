@@ -2,7 +2,7 @@
 
 The kernel starts as the runner's kernels do, without the user's settings and in an empty folder. A cell that the
 page's notebooks share is executed once, and its messages are replayed to the other notebooks. When a cell differs
-between languages, it is executed in all of them, one after the other, and the messages are kept until its notebook asks
+between languages, it is executed in all of them, one after the other, and the messages are stored until its notebook asks
 for them.
 """
 

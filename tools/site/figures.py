@@ -125,7 +125,7 @@ def _strip(element: Element, used_ids: set[str]) -> None:
         if name != HREF:
             short = value if name == "style" else LONG_NUMBER.sub(_shorten_number, value)
             element.set(name, PADDED_COMMAND.sub(r"\1", " ".join(short.split())))
-    if element.tag == f"{SVG}use":  # the repeated element has a style of its own
+    if element.tag == f"{SVG}use":  # the repeated element has its own style
         element.attrib.pop("style", None)
     children: list[Element] = []
     for child in element:

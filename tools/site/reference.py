@@ -1,6 +1,6 @@
 """Configure sphinx-autoapi, which makes the shim's reference from its source without importing a framework.
 
-The Java classes have a page of their own (tools/site/java.py).
+The Java classes have a separate page (tools/site/java.py).
 """
 
 import sys
