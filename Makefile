@@ -9,11 +9,11 @@ X86_LINUX  := $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m))
 ALL        := $(sort $(basename $(notdir $(wildcard requirements/*.lock))))
 FRAMEWORKS ?= $(filter-out $(if $(JDK),,djl) $(if $(X86_LINUX),,mxnet),$(ALL))
 LANGUAGES  ?= $(sort $(patsubst text.%.md,%,$(notdir $(wildcard lessons/*/text.*.md))))
-# Empty: all.
+# Empty means all.
 LESSONS    ?=
 # Processes at a time: one per core, at most 8, since each may take a gigabyte of memory.
 JOBS       ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 8 ? n : 8)))
-# Seconds for a page, against a kernel that hangs: on a slow, busy machine, JAX takes minutes.
+# Seconds for a page, in case a kernel hangs. On a slow, busy machine, JAX takes minutes.
 TIMEOUT    ?= 1200
 # ALWAYS=1 also executes pages that have not changed.
 ALWAYS     ?=
@@ -45,7 +45,7 @@ INCOMPLETE = $(shell test -s $(READY) && cd .venv && xargs ls -d < $(notdir $(RE
 CHOICE = $(addprefix --framework ,$(FRAMEWORKS)) $(addprefix --language ,$(LANGUAGES)) $(addprefix --lesson ,$(LESSONS))
 PYTHON_FRAMEWORKS  = $(filter-out djl,$(FRAMEWORKS))
 JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
-# The shim is also compared with an older d2l, which needs a folder of its own.
+# The shim is also compared with an older d2l, which needs a separate folder.
 OLDER  = .venv/d2l-0.17/.ready
 
 .DEFAULT_GOAL := notebooks
@@ -55,13 +55,13 @@ notebooks: left-out $(READY) $(JAVA)  ## generate the notebooks and execute thos
 	@$(BIN)/python -m tools.project.documents
 	@$(BIN)/python -m tools $(CHOICE) --jobs $(JOBS) --timeout $(TIMEOUT) $(if $(ALWAYS),--always)
 
-# Three checks run at a time. The longest start first, so that none is left running alone.
+# Three checks run at a time. The longest start first, so that none runs by itself at the end.
 SLOW    = jax mlx tensorflow mxnet
 ORDERED = $(filter $(FRAMEWORKS),$(SLOW)) $(filter-out $(SLOW),$(FRAMEWORKS))
 CHECKS  = $(if $(filter cpu,$(DEVICE)),test-code test-site $(ORDERED:%=test-notebooks-%) $(ORDERED:%=test-shim-%) lint,test-notebooks)
 RUN     = $(BIN)/python -m tools.checks --jobs $(JOBS)
 
-# What several checks need is made first, or two of them would make it at once.
+# Make what several checks need first, or two of them would make it at the same time.
 test: left-out $(READY) $(OLDER) $(JAVA)  ## the checks that every change must pass; DEVICE=gpu: the notebooks, on a GPU
 	@$(RUN) $(CHECKS)
 
@@ -90,7 +90,7 @@ report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 test-code: $(READY) $(OLDER) $(JAVA)  ## the tests of the tools and of what all frameworks share
 	@$(PYTEST) $(call report,code) tests/tools tests/lessons tests/shim --ignore tests/shim/each --frameworks "$(FRAMEWORKS)"
 
-# One thread per process, one process per core.
+# Run one thread per process, and one process per core.
 .PHONY: $(FRAMEWORKS:%=test-shim-%)
 test-shim: $(READY) $(OLDER) $(JAVA)  ## the tests of the shim, framework by framework
 	@$(MAKE) --no-print-directory --keep-going $(ORDERED:%=test-shim-%)
@@ -130,7 +130,7 @@ test-growth: $(READY) $(JAVA)  ## add toy lessons to copies of the project, and 
 .venv/.elsewhere: $(READY) tests/elsewhere/colab.txt tests/elsewhere/places.py environment.yml
 	@$(BIN)/python -m tests.elsewhere && touch $@
 
-# Each framework gets an environment of its own. Upstream's d2l is left out, since it needs newer versions; the
+# Each framework gets a separate environment. Upstream's d2l is left out, since it needs newer versions; the
 # Chinese notebooks too, since Matplotlib before 3.11 spaces lines of Chinese differently. pandas 3 needs a newer NumPy.
 test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest versions that the bounds allow
 	@failed=; for framework in $(PYTHON_FRAMEWORKS); do \
@@ -147,13 +147,13 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 mutants: $(READY) $(OLDER) $(JAVA)  ## seed faults, one at a time, and check that each one is noticed (half an hour)
 	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(FRAMEWORKS:%=--framework %)
 
-bench:  ## measure speed beside other packages, in the same run
+bench:  ## measure speed, compared with other packages in the same run
 	@$(MAKE) --no-print-directory --keep-going bench-notebooks bench-shim
 
-bench-notebooks: $(READY) $(JAVA)  ## the notebook regression, beside plain nbval and bare code
+bench-notebooks: $(READY) $(JAVA)  ## the time of the notebook regression, compared with plain nbval and bare programs
 	@$(BIN)/python -m tools.bench.regression $(FRAMEWORKS) --jobs $(JOBS)
 
-bench-shim: $(READY)  ## importing the shim, and its attention, beside upstream's d2l and the framework
+bench-shim: $(READY)  ## the time of the shim's import and attention, compared with upstream's d2l and the framework
 	@$(BIN)/python -m tools.bench.imports $(PYTHON_FRAMEWORKS)
 	@$(BIN)/python -m tools.bench.attention $(PYTHON_FRAMEWORKS)
 
@@ -170,7 +170,7 @@ agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and u
 font: $(READY)  ## make the font for Chinese text in figures from Noto Sans CJK, which must be installed
 	@$(BIN)/python -m tools.project.font
 
-# Name the modules: mypy does not check what it meets only as an import of the installed package.
+# Name the modules: mypy does not check modules that it finds only as imports of the installed package.
 SHARED = $(patsubst %.py,-m %,$(subst /,.,$(filter-out %/__init__.py,$(wildcard d2l_compat/*.py))))
 lint: $(READY)  ## style (ruff) and types (mypy)
 	@$(BIN)/ruff check && $(BIN)/ruff format --check
@@ -244,7 +244,7 @@ clean:  ## remove the environment and all build products, not the notebooks
 .PHONY: left-out
 left-out:
 	@$(if $(JDK)$(filter-out file,$(origin FRAMEWORKS)),,echo "DJL is left out: it needs a JDK, 17 or newer, and Maven (javac and mvn).")
-	@$(if $(CHROMIUM),,echo "The site's tests in a browser are left out: they need Chromium, by your system or by .venv/bin/playwright install chromium.")
+	@$(if $(CHROMIUM),,echo "The site's tests in a browser are left out: they need Chromium, from your system or from .venv/bin/playwright install chromium.")
 	@$(if $(X86_LINUX)$(filter-out file,$(origin FRAMEWORKS)),,echo "MXNet is left out: it has been built for Linux on x86-64 only.")
 
 help:  ## list these targets

@@ -1,4 +1,4 @@
-"""Weaves the lessons into notebooks, executes them, and compares what they show."""
+"""Weave the lessons into notebooks, execute them, and compare their outputs."""
 
 import os
 

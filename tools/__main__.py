@@ -32,8 +32,10 @@ def main(arguments: list[str] | None = None) -> int:
         action="append",
         help="execute only this framework's notebooks, but weave all (may be repeated)",
     )
-    parser.add_argument("--language", action="append", help="make only this one (may be repeated)")
-    parser.add_argument("--lesson", action="append", help="make only this one (may be repeated)")
+    parser.add_argument(
+        "--language", action="append", help="make only this language (may be repeated)"
+    )
+    parser.add_argument("--lesson", action="append", help="make only this lesson (may be repeated)")
     parser.add_argument(
         "--jobs", type=_positive_int, default=os.cpu_count(), help="pages at a time"
     )
@@ -105,9 +107,9 @@ def _make(pages: list[Page], runner: Runner, console: Console) -> list[Result]:
 
 
 def _report(results: list[Result], proof_lesson: str, console: Console) -> int:
-    """Print faults, a table, differences and notes; return the exit code."""
-    for fault in dict.fromkeys(result.fault for result in results if result.fault):
-        console.print(f"\n{fault}", markup=False)
+    """Print errors, a table, differences and notes; return the exit code."""
+    for error in dict.fromkeys(result.error for result in results if result.error):
+        console.print(f"\n{error}", markup=False)
     by_page: dict[Path, list[Result]] = {}
     for result in results:
         by_page.setdefault(result.notebook.code, []).append(result)

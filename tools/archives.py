@@ -31,35 +31,35 @@ def pack(path: Path, files: Mapping[str, str | bytes]) -> None:
             tar.addfile(member, BytesIO(content))
 
 
-def encode_png(picture: Pixels) -> bytes:
-    """Encode a picture as PNG, even for a file named .jpg: libraries accept it, and JPEG would change the pixels."""
+def encode_png(image: Pixels) -> bytes:
+    """Encode an image as PNG, even for a file named .jpg: libraries accept it, and JPEG would change the pixels."""
     file = BytesIO()
-    Image.fromarray(picture).save(file, "png", compress_level=1)
+    Image.fromarray(image).save(file, "png", compress_level=1)
     return file.getvalue()
 
 
-def write_bananas(folder: Path, pictures: Sequence[Pixels], boxes: Sequence[Box]) -> None:
-    """Write the banana detection data set, with the same pictures and boxes for training and testing."""
+def write_bananas(folder: Path, images: Sequence[Pixels], boxes: Sequence[Box]) -> None:
+    """Write the banana detection data set, with the same images and boxes for training and testing."""
     files: dict[str, str | bytes] = {}
     for part in "bananas_train", "bananas_val":
         rows = ["img_name,label,xmin,ymin,xmax,ymax"]
-        for i, (picture, box) in enumerate(zip(pictures, boxes, strict=True)):
+        for i, (image, box) in enumerate(zip(images, boxes, strict=True)):
             rows.append(",".join(map(str, (f"{i}.png", 0, *box))))
-            files[f"banana-detection/{part}/images/{i}.png"] = encode_png(picture)
+            files[f"banana-detection/{part}/images/{i}.png"] = encode_png(image)
         files[f"banana-detection/{part}/label.csv"] = "\n".join(rows)
     pack(folder / "banana-detection.zip", files)
 
 
-def write_voc(folder: Path, pictures: Sequence[Pixels], colors: Sequence[Pixels]) -> None:
-    """Write the Pascal VOC data set, with the same pictures for training and testing.
+def write_voc(folder: Path, images: Sequence[Pixels], colors: Sequence[Pixels]) -> None:
+    """Write the Pascal VOC data set, with the same images for training and testing.
 
-    Each of ``colors`` shows the classes of a picture's pixels, by colour.
+    Each of ``colors`` shows the classes of an image's pixels, by colour.
     """
     files: dict[str, str | bytes] = {}
-    for i, (picture, color) in enumerate(zip(pictures, colors, strict=True)):
-        files[f"JPEGImages/p{i}.jpg"] = encode_png(picture)
+    for i, (image, color) in enumerate(zip(images, colors, strict=True)):
+        files[f"JPEGImages/p{i}.jpg"] = encode_png(image)
         files[f"SegmentationClass/p{i}.png"] = encode_png(color)
-    names = "\n".join(f"p{i}" for i in range(len(pictures)))
+    names = "\n".join(f"p{i}" for i in range(len(images)))
     for part in "train", "val":
         files[f"ImageSets/Segmentation/{part}.txt"] = names
     in_folder = {f"VOCdevkit/VOC2012/{name}": content for name, content in files.items()}

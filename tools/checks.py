@@ -96,7 +96,7 @@ class Run:
         """Return 0 if all checks pass, 1 if one fails, 130 after Ctrl-C."""
         live = Live(get_renderable=self.describe_running, console=self.console, transient=True)
         with ThreadPoolExecutor(self.num_parallel) as pool:
-            pending = {pool.submit(self.run_one, check) for check in self.checks}
+            pending = {pool.submit(self.run_check, check) for check in self.checks}
             try:
                 with live if self.console.is_terminal else nullcontext():
                     while pending:
@@ -122,7 +122,7 @@ class Run:
             for check in running
         )
 
-    def run_one(self, check: Check) -> None:
+    def run_check(self, check: Check) -> None:
         if self.is_stopped:
             return
         self.print(f"{check.name} starts")

@@ -31,7 +31,7 @@ from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tools.compare.figures import SVG
 from tools.compare.numbers import read_tolerance
 from tools.compare.outputs import compare_outputs
-from tools.compare.pictures import add_pngs
+from tools.compare.pixels import add_pngs
 from tools.run.kernels import KernelWorkspace
 from tools.weave.launch import INSTALL, REPOSITORY
 from tools.weave.lessons import ROOT, list_notebooks

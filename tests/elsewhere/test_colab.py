@@ -30,7 +30,7 @@ from tests.elsewhere.places import (
     redirect_git,
 )
 from tools.run.java import KERNEL, SPEC
-from tools.weave.launch import FOR_D2L, REPOSITORY
+from tools.weave.launch import D2L_FIRST_CELL, REPOSITORY
 
 INLINE = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 SHIM = "d2l-compat"
@@ -70,7 +70,7 @@ print(*d2l.Vocab([["you", "are", "here"]]).to_tokens([1, 2, 3]))"""
 def test_a_notebook_of_d2l_runs_on_colab_with_our_first_cell(
     framework: str, repository: Path
 ) -> None:
-    cells = [new_code_cell(source) for source in (FOR_D2L, D2L_CELL)]
+    cells = [new_code_cell(source) for source in (D2L_FIRST_CELL, D2L_CELL)]
     with open_colab(repository) as session:
         before = session.copy.list_distributions()
         first, second = session.execute(new_notebook(cells=cells)).notebook.cells

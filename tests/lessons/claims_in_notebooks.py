@@ -97,7 +97,7 @@ class PythonClaims(Claims):
         """Start recording, before the notebook's first cell."""
         code = RECORDING.read_text(encoding="utf-8") + BEGIN
         result = self.kernel.execute_extra(_isolate(code, sources=self.sources))
-        assert not result.fault, result.fault
+        assert not result.traceback, result.traceback
 
     def find_fault(self) -> str:
         printed = dict.fromkeys(self.sources, "")
@@ -106,7 +106,7 @@ class PythonClaims(Claims):
                 printed[cell.code_cell.name] = execution.printed
         names = {"root": str(ROOT), "claims": self.claims, "framework": self.notebook.framework}
         result = self.kernel.execute_extra(_isolate(END, printed=printed, **names))
-        return (result.printed or result.fault) if result.fault else ""
+        return (result.printed or result.traceback) if result.traceback else ""
 
 
 class JavaClaims(Claims):
@@ -123,7 +123,7 @@ class JavaClaims(Claims):
         """Store a cell's variables after it has run, since later cells may change them."""
         name = cell.code_cell.name
         execution = _find_execution(cell)
-        if cell.code_cell.source != self.sources.get(name) or not execution or execution.fault:
+        if cell.code_cell.source != self.sources.get(name) or not execution or execution.traceback:
             return
         names = assigned_names(cell.code_cell.source)
         try:

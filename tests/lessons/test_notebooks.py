@@ -15,9 +15,9 @@ from tools.compare.figures import PNG, SVG
 from tools.compare.languages import compare_languages
 from tools.compare.numbers import NUMBER
 from tools.compare.outputs import compare_outputs
-from tools.compare.pictures import compare_png_with_svg
+from tools.compare.pixels import compare_png_with_svg
 from tools.run.fingerprints import Fingerprints, compute_fingerprint
-from tools.run.languages import find_language_fault
+from tools.run.languages import find_language_error
 from tools.run.runner import list_cells
 from tools.weave.fragments import strip_comments, strip_strings
 from tools.weave.lessons import ROOT, Notebook, find_frameworks, list_notebooks
@@ -178,7 +178,7 @@ def test_outputs_are_in_the_notebooks_language(notebook):
     for name in ours:
         cells = {notebook.language: ours[name], get_original(notebook).language: theirs[name]}
         outputs = {language: cell.outputs for language, cell in cells.items()}
-        assert find_language_fault(outputs, [words]) is None, name
+        assert find_language_error(outputs, [words]) is None, name
 
 
 def test_every_framework_shows_the_same_page(notebook):

@@ -22,7 +22,7 @@ from d2l_compat._shared.plot import as_png, as_svg, plot, set_figsize, show_heat
 from d2l_compat._shared.plt import plt as readers
 from tests.shim.each.rules import matches_message
 from tools.compare.drawing import is_heat_map, read_heat_map
-from tools.compare.pictures import render
+from tools.compare.pixels import render
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from tests.lessons.live import WAIT_FOR_TRANSITIONS, find_live_figures, go_to_sl
 from tests.site.browser import Open
 from tests.site.conftest import LESSON, NOTEBOOKS, mark_release
 from tests.site.conftest import PAGES as LESSONS
-from tools.site.slides import deck_path
+from tools.site.slides import get_deck_path
 from tools.weave.lessons import LANGUAGES
 
 # The first and the last deck of each lesson: they differ in language and framework.
@@ -24,7 +24,9 @@ NOTEBOOKS_BY_LESSON = [
     list(group) for _, group in groupby(NOTEBOOKS, key=lambda notebook: notebook.lesson)
 ]
 DECKS = [
-    deck_path(each) for notebooks in NOTEBOOKS_BY_LESSON for each in (notebooks[0], notebooks[-1])
+    get_deck_path(each)
+    for notebooks in NOTEBOOKS_BY_LESSON
+    for each in (notebooks[0], notebooks[-1])
 ]
 PAGES = [
     "en/index.html",

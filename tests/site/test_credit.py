@@ -7,7 +7,7 @@ from bs4 import BeautifulSoup
 
 from tests.site.conftest import NOTEBOOKS
 from tools.site.build import SITE
-from tools.site.slides import deck_path
+from tools.site.slides import get_deck_path
 from tools.site.words import SITE_TEXT
 from tools.weave.credit import render_credit
 from tools.weave.lessons import Notebook
@@ -41,5 +41,5 @@ def test_every_deck_has_the_credit_on_its_first_slide(notebook: Notebook):
     )
     link = f"[{read_title(notebook.text)}]({page})"
     lesson = SITE_TEXT[notebook.language].lesson.format(title=link)
-    parts = read_parts(SITE / deck_path(notebook), ".credit p", "<section", "</section>")
+    parts = read_parts(SITE / get_deck_path(notebook), ".credit p", "<section", "</section>")
     assert parts == [lesson, render_credit(notebook.language, "slides")]

@@ -12,14 +12,14 @@ from playwright.sync_api import expect
 
 from tests.site.browser import Open
 from tests.site.conftest import FIRST_NOTEBOOKS, LESSON, NOTEBOOKS, PAGES, mark_release
-from tools.site.slides import HERE, REVEAL, deck_path, translate_script
+from tools.site.slides import HERE, REVEAL, get_deck_path, translate_script
 from tools.weave.lessons import ROOT
 
 DOCUMENTS = [f"zh-TW/{page.stem}.html" for page in sorted(ROOT.glob("docs/zh-TW/*.md"))]
 REFERENCE = [f"zh-TW/reference/d2l_compat/{name}/index.html" for name in ("torch", "java", ".")]
 SEARCHES = [f"zh-TW/search.html?q={words}" for words in ("注意力", "大象")]
 LESSONS = [page for page in PAGES if page.startswith("zh-TW/")]
-DECKS = [deck_path(each) for each in NOTEBOOKS if each.language == "zh-TW"]
+DECKS = [get_deck_path(each) for each in NOTEBOOKS if each.language == "zh-TW"]
 
 # Programs, formulas, names in their own language, titles of works.
 NOT_TEXT = "script, style, pre, code, math, [lang=en], em, a[href^=http], dt.sig > :not(a)"
@@ -124,7 +124,7 @@ def test_the_copy_button_is_in_chinese(open_page: Open):
     expect(button).to_have_attribute("data-tooltip", "已複製")
 
 
-@pytest.mark.parametrize("path", mark_release(DECKS, always=[*map(deck_path, FIRST_NOTEBOOKS)]))
+@pytest.mark.parametrize("path", mark_release(DECKS, always=[*map(get_deck_path, FIRST_NOTEBOOKS)]))
 def test_a_chinese_deck_has_no_english_except_code_and_names(open_page: Open, path: str):
     assert find_english(open_page(path).content()) == set()
 

@@ -17,7 +17,7 @@ from tests.conftest import run_server
 from tests.site.conftest import LESSON, mark_release
 from tools.project.dist import WHEEL
 from tools.site.words import SITE_TEXT
-from tools.weave.launch import FOR_D2L, FROM_A_CLONE, INSTALL
+from tools.weave.launch import D2L_FIRST_CELL, INSTALL, INSTALL_FROM_CLONE
 from tools.weave.lessons import LANGUAGES, ROOT, list_lessons
 from tools.weave.prose import read_title
 
@@ -64,8 +64,8 @@ def test_repair_a_notebook_of_d2l(browser: Browser, address: str, language: str)
     page = open_front_page(browser, address, language, **DESKTOP)
     page.locator("article a[href$='coming-from-d2l.html']").click()
     blocks = page.locator("article div.highlight:has(> pre)")
-    assert copy_code(page, blocks.nth(0)) == FOR_D2L
-    assert copy_code(page, blocks.nth(1)) == FROM_A_CLONE
+    assert copy_code(page, blocks.nth(0)) == D2L_FIRST_CELL
+    assert copy_code(page, blocks.nth(1)) == INSTALL_FROM_CLONE
     # The wheel is for readers who cannot reach the repository.
     page.locator("article a[href$='index.html']").first.click()
     link = page.get_by_role("link", name=WHEEL)

@@ -26,7 +26,7 @@ from tests.site.conftest import (
     read_text,
 )
 from tools.site.figures import shrink_figure
-from tools.site.slides import deck_path
+from tools.site.slides import get_deck_path
 from tools.weave.lessons import LANGUAGES, list_lessons
 from tools.weave.notebooks import IMAGE
 from tools.weave.prose import read_passages
@@ -47,7 +47,7 @@ def test_all_pages_exist(site: Path):
         "index.html",
         *(f"{tag}/{name}.html" for tag in LANGUAGES for name in MAIN_PAGES),
         *PAGES,
-        *map(deck_path, NOTEBOOKS),
+        *map(get_deck_path, NOTEBOOKS),
         *(
             f"{tag}/reference/d2l_compat/{framework.module}/index.html"
             for tag in LANGUAGES

@@ -8,14 +8,14 @@ from playwright.sync_api import Page, expect
 from tests.lessons.live import find_live_figures, go_to_slide
 from tests.site.browser import Open
 from tests.site.conftest import FIRST_NOTEBOOKS, LESSON, NOTEBOOKS, mark_release
-from tools.site.slides import deck_path
+from tools.site.slides import get_deck_path
 from tools.weave.lessons import Notebook
 
-DECKS = [*map(deck_path, FIRST_NOTEBOOKS)]
+DECKS = [*map(get_deck_path, FIRST_NOTEBOOKS)]
 LONGEST_NOTEBOOKS = [
     each for each in FIRST_NOTEBOOKS if each.lesson.name == LESSON.removesuffix(".html")
 ]
-LONGEST_DECK = deck_path(LONGEST_NOTEBOOKS[0])
+LONGEST_DECK = get_deck_path(LONGEST_NOTEBOOKS[0])
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 MEASURE = """() => Reveal.getSlides().map((slide, number) => {
@@ -35,7 +35,7 @@ MEASURE = """() => Reveal.getSlides().map((slide, number) => {
 
 @pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=LONGEST_NOTEBOOKS), ids=str)
 def test_every_slide_fits_and_has_notes(open_page: Open, notebook: Notebook):
-    page = open_page(deck_path(notebook))
+    page = open_page(get_deck_path(notebook))
     assert page.locator("html").get_attribute("lang") == notebook.language
     slides = page.evaluate(MEASURE)
     assert len(slides) == notebook.text.read_text(encoding="utf-8").count(":::{slide}")

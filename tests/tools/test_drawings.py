@@ -16,7 +16,7 @@ import pytest
 from tools.compare.drawing import Drawing
 from tools.compare.figures import compare_drawings
 from tools.compare.numbers import DEFAULT, NUMBER
-from tools.compare.pictures import render
+from tools.compare.pixels import render
 
 SVG = "{http://www.w3.org/2000/svg}"
 ElementTree.register_namespace("", SVG.strip("{}"))

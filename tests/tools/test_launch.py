@@ -10,7 +10,13 @@ import pytest
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.project.documents import PART, fill_parts, find_language, generate_parts, list_documents
-from tools.weave.launch import FROM_A_CLONE, INSTALL, SOURCE, list_services, render_install_cell
+from tools.weave.launch import (
+    INSTALL,
+    INSTALL_FROM_CLONE,
+    SOURCE,
+    list_services,
+    render_install_cell,
+)
 from tools.weave.lessons import LANGUAGES, ROOT, Notebook, list_notebooks
 
 NOTEBOOKS = list(list_notebooks())
@@ -61,7 +67,7 @@ def test_generated_parts_are_in_the_expected_documents():
 
 
 def test_installation_begins_with_a_clone_of_the_repository():
-    clone, install = FROM_A_CLONE.splitlines()
+    clone, install = INSTALL_FROM_CLONE.splitlines()
     assert clone == f"git clone {REPOSITORY} d2l"
     assert install.startswith("pip install './d2l[pytorch]' ")
 

@@ -16,7 +16,7 @@ from d2l_compat._shared.plot import as_svg, plot, show_heatmaps
 from tools.compare.figures import PNG, SVG, compare_figures
 from tools.compare.numbers import DEFAULT, read_tolerance
 from tools.compare.outputs import compare_outputs
-from tools.compare.pictures import render_png
+from tools.compare.pixels import render_png
 
 
 def differ(stored: Any, fresh: Any) -> bool:
@@ -424,7 +424,7 @@ def test_pngs_without_svgs_agree_by_their_pixels(stored, fresh):
 def test_pngs_without_svgs_differ_by_their_pixels(stored, fresh, fault):
     stored, fresh = ({PNG: encode(each)} for each in (stored, fresh))
     assert differ(stored, fresh)
-    assert compare_outputs(stored, fresh) == f"the picture: {fault}"
+    assert compare_outputs(stored, fresh) == f"the image: {fault}"
 
 
 @pytest.mark.parametrize("place", [0, 20, 30, 50, 70, -20])

@@ -25,7 +25,7 @@ from PIL import Image
 from tests.conftest import write_chapter
 from tools.__main__ import main
 from tools.compare.figures import PNG, SVG
-from tools.compare.pictures import render_png
+from tools.compare.pixels import render_png
 from tools.weave.lessons import ROOT
 
 CODE = """\
@@ -313,7 +313,7 @@ FAULTY = {
     "prints without end": (make_notebook("print('x' * 20_000_000)"), "{'stdout'}"),
     "no kernel": (
         make_notebook("x = 1", kernel="no-such-kernel"),
-        "no kernel came up: No such kernel",
+        "no kernel started: No such kernel",
     ),
     "truncated": (PLAIN[:150], "not a notebook: NotJSONError"),
     "empty": ("", "not a notebook: NotJSONError"),

@@ -650,7 +650,7 @@ def test_a_fingerprint_covers_all_imported_sources_and_packages(framework):
         pytest.param(
             'print("number", n)',
             'n += 1\nprint("number", n)',
-            ":5: in en/a/tiny, cell 'two': in zh-TW it shows something else than in en: "
+            ":5: in en/a/tiny, cell 'two': in zh-TW it does not show the same as in en: "
             "'3' instead of '2'; a cell with words is executed in each language",
             id="another number",
         ),

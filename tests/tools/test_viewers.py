@@ -14,7 +14,7 @@ from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 
 from tools.compare.figures import PNG, SVG
-from tools.compare.pictures import blend_on_white, decode_png, render
+from tools.compare.pixels import blend_on_white, decode_png, render
 from tools.weave.lessons import Notebook, list_notebooks
 
 # Two frameworks are enough, because matplotlib draws in all but DJL. Each group contributes a notebook of a different lesson.

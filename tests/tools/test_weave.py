@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 
 from tests.conftest import write_chapter
 from tools.__main__ import main
-from tools.compare.pictures import render_png
+from tools.compare.pixels import render_png
 from tools.weave.lessons import LessonError, Notebook, list_notebooks
 from tools.weave.notebooks import weave
 
@@ -148,7 +148,7 @@ MISSING = f"image missing.svg: {os.strerror(errno.ENOENT)}"
     ("more", "line", "words"),
     [
         ("<<two>>", 4, "unknown cell 'two'"),
-        ("<<one>>", 4, "is asked for twice, first on line 3"),
+        ("<<one>>", 4, "is inserted twice, first on line 3"),
         ("<<>>", 4, "a cell named ''"),
         (":::{only} b\n<<Two_>>\n:::", 5, "a cell named 'Two_'"),  # another framework's block
         (":::{only} a\nx", 4, "its ::: is missing"),
@@ -332,7 +332,7 @@ def test_a_text_has_to_follow_the_english_order(weave_german, text, more_english
     [
         (
             HELLO.replace("hello", "hello world"),
-            "code.a.py:2: no words for 'world' in words.de.toml",
+            "code.a.py:2: no entry for 'world' in words.de.toml",
         ),
         (HELLO.replace("hello", "7"), "words.de.toml:2: no code file needs 'hello'"),
     ],

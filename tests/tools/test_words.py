@@ -93,11 +93,11 @@ def test_words_are_translated_but_not_names_and_listed_strings(translate, source
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ('x = 1\n"two three"', "code.py:8: no words for 'three' in words.de.toml"),
-        ("f'{x} ALL of'", "code.py:7: no words for 'ALL' in words.de.toml"),
+        ('x = 1\n"two three"', "code.py:8: no entry for 'three' in words.de.toml"),
+        ("f'{x} ALL of'", "code.py:7: no entry for 'ALL' in words.de.toml"),
         (
             '"one"\n\n"six"',
-            "code.py:7: no words for 'one' in words.de.toml\ncode.py:9: no words for 'six'",
+            "code.py:7: no entry for 'one' in words.de.toml\ncode.py:9: no entry for 'six'",
         ),
     ],
 )

@@ -49,10 +49,10 @@ def main(arguments: list[str] | None = None) -> int:
         default=[128, 256, 512, 1024, 2048, 4096],
         help="sequence lengths; at 4096 some layers take 17 GB, and more with a bias",
     )
-    parser.add_argument("--alone", nargs=2, metavar=("NAME", "MASK"), help=argparse.SUPPRESS)
+    parser.add_argument("--single", nargs=2, metavar=("NAME", "MASK"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.alone:
-        name, mask = options.alone
+    if options.single:
+        name, mask = options.single
         print(json.dumps(measure(options.framework[0], name, mask, options.lengths[0])))
         return 0
     has_failed = False
@@ -80,7 +80,7 @@ def compare(framework: str, lengths: list[int]) -> bool:
         print(f"{n:5}  {mask:10}{cells}", flush=True)
         for name, seconds in times.items():
             ratios[name].append(times["shim"] / seconds)
-    return is_slower(ratios) or out_of_memory
+    return report_ratios(ratios) or out_of_memory
 
 
 def format_cells(row: dict[str, float], number_format: str) -> str:
@@ -88,8 +88,8 @@ def format_cells(row: dict[str, float], number_format: str) -> str:
     return "".join(f"{cell:>10}" for cell in cells)
 
 
-def is_slower(ratios: dict[str, list[float]]) -> bool:
-    """Print how the shim compares, and return whether it is slower."""
+def report_ratios(ratios: dict[str, list[float]]) -> bool:
+    """Print how the shim compares; return whether it is slower."""
     means = {name: statistics.geometric_mean(each) for name, each in ratios.items() if each}
     for name in ("upstream", "own"):
         if name in means:
@@ -119,7 +119,7 @@ def measure_rounds(framework: str, mask: str, n: int) -> dict[str, Cost]:
 
 
 def measure_in_new_process(framework: str, name: str, mask: str, n: int) -> Cost | None:
-    arguments = [framework, "--alone", name, mask, "--lengths", str(n)]
+    arguments = [framework, "--single", name, mask, "--lengths", str(n)]
     command = [sys.executable, "-W", "ignore", "-m", "tools.bench.attention", *arguments]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     if process.returncode < 0:
@@ -141,27 +141,27 @@ def measure(framework: str, name: str, mask: str, n: int) -> Cost | None:
         return None
     warm_up = small_layers[name]()
     warm_up()  # allocates what the first step of any size allocates
-    before = peak_memory()
+    before = read_peak_memory()
     step = list_layers(MASKS[mask](n))[name]()
     step()
-    memory = peak_memory() - before
+    memory = read_peak_memory() - before
     return Cost(measure_seconds(step), memory)
 
 
 def measure_seconds(step: Step) -> float:
     """Return the mean time of a compiled step, over at least ``MIN_SECONDS``."""
-    once = _mean_seconds(step, 1)
-    return once if once >= MIN_SECONDS else _mean_seconds(step, math.ceil(MIN_SECONDS / once))
+    once = _time_steps(step, 1)
+    return once if once >= MIN_SECONDS else _time_steps(step, math.ceil(MIN_SECONDS / once))
 
 
-def _mean_seconds(step: Step, times: int) -> float:
+def _time_steps(step: Step, times: int) -> float:
     start = time.perf_counter()
     for _ in range(times):
         step()
     return (time.perf_counter() - start) / times
 
 
-def peak_memory() -> float:
+def read_peak_memory() -> float:
     """Return the peak memory of this process in megabytes."""
     # Linux counts in kilobytes, macOS in bytes.
     unit = 1e6 if sys.platform == "darwin" else 1e3

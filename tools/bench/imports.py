@@ -1,4 +1,4 @@
-"""``python -m tools.bench.imports [FRAMEWORK ...]``: measure what importing the shim costs.
+"""``python -m tools.bench.imports [FRAMEWORK ...]``: measure the time of importing the shim.
 
 One process imports the framework and then the shim, another the framework and then upstream's d2l. Each import is
 compared with the framework's in the same process, because a machine's speed changes over time. Numbers are medians
@@ -38,7 +38,7 @@ print(middle - start, time.perf_counter() - start)
 class Import:
     """The seconds of an import."""
 
-    framework: float  # the framework alone
+    framework: float  # the framework by itself
     both: float  # the framework and the package
 
     @property
@@ -46,7 +46,7 @@ class Import:
         return self.both / self.framework
 
 
-def import_framework(framework: str) -> str:
+def render_import(framework: str) -> str:
     """Return the statement that imports a framework."""
     packages = ", ".join(package.module for package in PYTHON_FRAMEWORKS[framework].packages)
     return FRAMEWORK_IMPORTS.get(framework, f"import {packages}")
@@ -55,7 +55,7 @@ def import_framework(framework: str) -> str:
 def measure(framework: str, package: str) -> Import | None:
     """Measure the import of a package for a framework; return None if it cannot be imported."""
     statement = f"from {package} import {PYTHON_FRAMEWORKS[framework].module}"
-    program = PROGRAM.format(framework=import_framework(framework), package=statement)
+    program = PROGRAM.format(framework=render_import(framework), package=statement)
     # Without cached bytecode, this would measure the compilation of Python files.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     process = subprocess.run(

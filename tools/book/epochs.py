@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from IPython.core.inputtransformer2 import TransformerManager
 
 EPOCHS = 3
-NAMES = "num_epochs", "max_epochs"
+PARAMETERS = "num_epochs", "max_epochs"
 
 
 def cap_epochs(source: str, limit: int) -> str:
@@ -27,10 +27,10 @@ def cap_epochs(source: str, limit: int) -> str:
 
 
 def _find_numbers(tree: ast.AST) -> Iterator[ast.Constant]:
-    """Yield the constants that are given to one of NAMES."""
+    """Yield the constants that are given to one of PARAMETERS."""
     for node in ast.walk(tree):
         for name, value in _find_values(node):
-            if name in NAMES and isinstance(value, ast.Constant):
+            if name in PARAMETERS and isinstance(value, ast.Constant):
                 yield value
 
 

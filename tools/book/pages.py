@@ -95,11 +95,11 @@ def list_pages(book: Path) -> list[Page]:
 
 def list_pairs(book: Path, frameworks: list[str]) -> list[tuple[Page, str]]:
     """Return each page that uses d2l, with each framework in which it exists."""
-    in_python = [framework for framework in frameworks if framework in PYTHON_FRAMEWORKS]
+    python_frameworks = [framework for framework in frameworks if framework in PYTHON_FRAMEWORKS]
     return [
         (page, framework)
         for page in list_pages(book)
-        for framework in in_python
+        for framework in python_frameworks
         if _uses_d2l(page, framework)
     ]
 

@@ -15,7 +15,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tools.book import pictures, stand_ins
+from tools.book import image_data, stand_ins
 from tools.book.epochs import EPOCHS, cap_epochs
 from tools.book.pages import Page
 from tools.book.results import read_edition
@@ -27,13 +27,13 @@ import d2l_compat.alias
 from d2l_compat._shared.data import hub
 hub.verify_check_sum = lambda path, check_sum: None  # the files are stand-ins with other checksums
 """
-# Settings with which today's libraries run the pages' old code. Readers need them as well.
+# Settings that let today's libraries run the pages' old code. Readers need them as well.
 SWITCHES = {"TF_USE_LEGACY_KERAS": "1", "PANDAS_FUTURE_INFER_STRING": "0"}
 # The version of d2l for which an edition of the book was written; other editions use the newest.
 VERSIONS = {"zh": "0.17"}
 MISSING_PACKAGE = re.compile(r"it is not installed|^ImportError: Failed importing \w+\.")
 GPU = re.compile(r"\bGPU\b|CUDA|NVIDIA|gpu:\d|num_gpus|\.cuda\(|non cpu device", re.IGNORECASE)
-# A line of a traceback that indexes the list of GPUs, or the parts of a batch that was split over them.
+# A line of a traceback that indexes the list of GPUs, or the parts of a batch that was split among them.
 INDEXED_GPU = re.compile(r"^-*> ?\d+ .*\b(devices(\('gpu'\))?|[xy]_shards)\[\d\]", re.MULTILINE)
 NETWORK = re.compile(
     r"ConnectionError|URLError|URL fetch|[Dd]ownload|Max retries|resolve host|gaierror"
@@ -50,7 +50,7 @@ class Outcome:
     passed: int  # number of cells before the one that failed
     seconds: float
     error: str = ""  # first line of the message
-    line: int = 0  # where the failed cell is in the page
+    line: int = 0  # of the failed cell, in the page
     cause: str = ""  # a key of CAUSES
 
     @property
@@ -78,16 +78,16 @@ def run_page(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> 
     cells = page.cells(framework)
     book = page.path.parent.parent
     code = "\n".join(cell.source for cell in cells)
-    images = stand_ins.FEW if "resize=" in code else stand_ins.MANY
-    sentences = stand_ins.LONG if "TimeMachine(" in code else stand_ins.SHORT
+    num_images = stand_ins.FEW_IMAGES if "resize=" in code else stand_ins.MANY_IMAGES
+    num_sentences = stand_ins.LONG_NOVEL if "TimeMachine(" in code else stand_ins.SHORT_NOVEL
     started = time.monotonic()
     with TemporaryDirectory(prefix="book-") as folder:
         # Two levels down, so that ../data and ../img are within the folder.
         work = Path(folder) / "page" / "work"
         work.mkdir(parents=True)
-        stand_ins.make_data(Path(folder) / "data", images, sentences)
-        pictures.make_archives(Path(folder) / "data", code)
-        pictures.copy_figures(work.parent / "img", code, book)
+        stand_ins.make_data(Path(folder) / "data", num_images, num_sentences)
+        image_data.make_archives(Path(folder) / "data", code)
+        image_data.copy_figures(work.parent / "img", code, book)
         setup = SETUP + stand_ins.make_setup(framework, code)
         environment = {
             **os.environ,

@@ -7,24 +7,26 @@ import numpy as np
 
 from tools.archives import pack
 
-# Numbers of pictures for training and for tests; few for pages that resize pictures, which is slow.
-MANY, FEW = (1536, 512), (48, 24)
+# Numbers of images for training and for tests; few for pages that resize images, which is slow.
+MANY_IMAGES = 1536, 512
+FEW_IMAGES = 48, 24
 ENGLISH = "go", "run", "wait", "stop", "look", "come", "sit", "stand", "sing", "read"
 FRENCH = "va", "cours", "attends", "arrête", "regarde", "viens", "assieds", "reste", "chante", "lis"
 
-# Numbers of sentences of the novel: D2L 1.0 reads 15,000 characters, 0.17 trains on the first ones for 500 epochs.
-LONG, SHORT = 260, 45
+# Numbers of sentences of the novel. D2L 1.0 reads 15,000 characters, 0.17 trains on the first ones for 500 epochs.
+LONG_NOVEL = 260
+SHORT_NOVEL = 45
 SENTENCE = (
     "The Time Traveller (for so it will be convenient to speak of him) said: take {} apples!\n"
 )
 
 # Words that pages look up by name. One page looks up the word of index 3367.
-LOOKED_UP = (
+LOOKUP_WORDS = (
     *("the", "a", "he", "is", "good", "bad", "chip", "join", "baby", "beautiful", "man", "woman"),
     *("son", "beijing", "china", "tokyo", "worst", "big", "do", "did", "go", "this", "movie"),
     *("so", "great", "crane", "flying", "driver", "came", "just", "left"),
 )
-WORDS = [*LOOKED_UP, *(f"word{i}" for i in range(3400))]
+WORDS = [*LOOKUP_WORDS, *(f"word{i}" for i in range(3400))]
 REVIEWS = 16  # of films
 PARAGRAPHS = 40  # of Wikipedia
 PAIRS = 128  # of SNLI
@@ -67,19 +69,19 @@ def make_setup(framework: str, code: str) -> str:
     """Return code for a page's kernel, which makes the files that only the framework can make."""
     if "bert.small" not in code or framework not in BERT_FORMATS:
         return ""
-    return BERT_SETUP.format(words=[*LOOKED_UP], **BERT_FORMATS[framework])
+    return BERT_SETUP.format(words=[*LOOKUP_WORDS], **BERT_FORMATS[framework])
 
 
-def make_data(folder: Path, pictures: tuple[int, int], sentences: int) -> None:
-    """Write the files that pages load; ``pictures`` has their numbers for training and for tests."""
+def make_data(folder: Path, num_images: tuple[int, int], num_sentences: int) -> None:
+    """Write the files that pages load; ``num_images`` has the numbers for training and for tests."""
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
     np.savetxt(folder / "airfoil_self_noise.dat", rng.normal(size=(1503, 6)), delimiter="\t")
     pairs = zip(ENGLISH, FRENCH, strict=True)
     lines = [f"{a.title()} {n}.\t{b.title()} {n} !" for a, b in pairs for n in range(70)]
-    (folder / "timemachine.txt").write_text("".join(map(SENTENCE.format, range(sentences))))
+    (folder / "timemachine.txt").write_text("".join(map(SENTENCE.format, range(num_sentences))))
     pack(folder / "fra-eng.zip", {"fra-eng/fra.txt": "\n".join(lines)})
-    for kind, count in zip(("train", "t10k"), pictures, strict=True):
+    for kind, count in zip(("train", "t10k"), num_images, strict=True):
         labels = np.arange(count, dtype=np.uint8) % 10
         images = rng.integers(0, 60, (count, 28, 28), np.uint8)
         for image, label in zip(images, labels, strict=True):  # each class has its own stripe
@@ -128,7 +130,7 @@ def _make_sentences(folder: Path, rng: np.random.Generator) -> None:
 
 def _choose_words(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Return an array of words of this shape."""
-    return rng.choice(LOOKED_UP, shape)
+    return rng.choice(LOOKUP_WORDS, shape)
 
 
 def _join_lines(words: np.ndarray) -> str:

@@ -39,15 +39,15 @@ def compare_figures(stored: str, fresh: str, tolerance: Tolerance) -> str | None
 
 def compare_drawings(stored: Drawing, fresh: Drawing, tolerance: Tolerance) -> str | None:
     """Return the first difference between two drawings, or None."""
-    if stored.around != fresh.around:
-        return f"{fresh.around} around it instead of {stored.around}"
+    if stored.surroundings != fresh.surroundings:
+        return f"{fresh.surroundings} around it instead of {stored.surroundings}"
     old_words = [piece.words for piece in stored.pieces if piece.words]
     new_words = [piece.words for piece in fresh.pieces if piece.words]
     if old_words != new_words:
         return f"{new_words} instead of {old_words}"
     for old, new in zip(stored.pieces, fresh.pieces, strict=False):
-        if fault := _compare_pieces(old, new, tolerance):
-            return fault
+        if difference := _compare_pieces(old, new, tolerance):
+            return difference
     old_count, new_count = len(stored.pieces), len(fresh.pieces)
     return f"{new_count} elements instead of {old_count}" if old_count != new_count else None
 
@@ -61,14 +61,14 @@ def _compare_pieces(old: Piece, new: Piece, tolerance: Tolerance) -> str | None:
         return message.replace(" :", ":")  # if the key is ""
     if old.letters != new.letters:
         return None if _differ_by_ligatures(old, new) else f"{new.name} is drawn with other letters"
-    if len(old.places) != len(new.places):
-        return f"{new.name} has {len(new.places)} places instead of {len(old.places)}"
-    pairs = zip(old.places, new.places, strict=True)
+    if len(old.positions) != len(new.positions):
+        return f"{new.name} has {len(new.positions)} positions instead of {len(old.positions)}"
+    pairs = zip(old.positions, new.positions, strict=True)
     distances = [abs(before - after) * extent for (before, extent), (after, _) in pairs]
     if not all(distance <= old.tolerance for distance in distances):  # also true for NaN
         return f"{new.name} is {max(distances):.2f} points off"
-    if fault := compare_texts(old.description, new.description, tolerance):
-        return fault
+    if difference := compare_texts(old.description, new.description, tolerance):
+        return difference
     if old.colors is None or new.colors is None:
         return None
     return compare_heat_maps(old.colors, new.colors, tolerance)

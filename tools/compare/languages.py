@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.compare.drawing import is_heat_map, read_heat_map, tag
+from tools.compare.drawing import get_tag, is_heat_map, read_heat_map
 from tools.compare.figures import PNG, SVG, compare_heat_maps
 from tools.compare.numbers import DEFAULT, NUMBER, Tolerance, compare_texts
 
@@ -31,8 +31,8 @@ class Figure:
 def compare_languages(one: Any, other: Any, tolerance: Tolerance = DEFAULT) -> str | None:
     """Return the first difference between a cell's outputs in two languages, or None."""
     for a, b in zip_longest(_find_parts(one), _find_parts(other)):
-        if fault := _compare_parts(a, b, tolerance):
-            return fault
+        if difference := _compare_parts(a, b, tolerance):
+            return difference
     return None
 
 
@@ -57,7 +57,7 @@ def _parse_figure(svg: str) -> Figure:
         attributes = element.attrib
         fill_in_style = attributes.get("style", "").partition(";")[0]
         is_unfilled = attributes.get("fill") == "none" or fill_in_style.endswith("none")
-        if tag(element) == "path" and is_unfilled and "z" not in attributes["d"]:
+        if get_tag(element) == "path" and is_unfilled and "z" not in attributes["d"]:
             points = np.array(NUMBER.findall(attributes["d"]), float)
             if len(points) > 2 * MAX_STROKE:
                 figure.curves.append(points.reshape(-1, 2) - points[:2])
@@ -76,8 +76,8 @@ def _compare_parts(
     if (len(one.heat_maps), len(one.curves)) != (len(other.heat_maps), len(other.curves)):
         return "another drawing"
     for heat_maps in zip(one.heat_maps, other.heat_maps, strict=True):
-        if fault := compare_heat_maps(*heat_maps, tolerance):
-            return fault
+        if difference := compare_heat_maps(*heat_maps, tolerance):
+            return difference
     for a, b in zip(one.curves, other.curves, strict=True):
         if a.shape != b.shape or np.abs(a - b).max() > tolerance.points:
             return "another curve"

@@ -1,4 +1,4 @@
-"""Compare two texts: the words must be equal, and the numbers within a tolerance."""
+"""Compare two texts: the words must be equal, and the numbers must agree within a tolerance."""
 
 import re
 from collections.abc import Iterable
@@ -80,15 +80,15 @@ def _texts_agree(old: str, new: str, tolerance: Tolerance) -> bool:
         return True
     old_words, new_words = NUMBER.split(old), NUMBER.split(new)
     pairs = list(zip(NUMBER.findall(old), NUMBER.findall(new), strict=False))
-    # Blanks align columns, so a sign or another digit changes their number.
+    # Spaces align columns, so a sign or another digit changes how many there are.
     if any(len(old_number) != len(new_number) for old_number, new_number in pairs):
-        old_words, new_words = map(_collapse_blanks, (old_words, new_words))
+        old_words, new_words = map(_collapse_spaces, (old_words, new_words))
     if old_words != new_words:
         return False
     return all(_numbers_agree(*pair, tolerance) for pair in pairs)
 
 
-def _collapse_blanks(words: list[str]) -> list[str]:
+def _collapse_spaces(words: list[str]) -> list[str]:
     return [re.sub(" +", " ", part).strip(" ") for part in words]
 
 
@@ -103,18 +103,18 @@ def _numbers_agree(old: str, new: str, tolerance: Tolerance) -> bool:
         return False  # integers are exact
     size = max(abs(a), abs(b))
     allowed = max(tolerance.absolute, tolerance.relative * size)
-    last_digit = max(_last_digit(old), _last_digit(new))
-    if _num_decimals(old) == _num_decimals(new) and last_digit <= SMALL_PART * size:
+    last_digit = max(_value_of_last_digit(old), _value_of_last_digit(new))
+    if _count_decimals(old) == _count_decimals(new) and last_digit <= SMALL_PART * size:
         allowed = max(allowed, tolerance.last_digits * last_digit)
     return abs(a - b) <= allowed * (1 + 1e-9)
 
 
-def _last_digit(number: str) -> float:
+def _value_of_last_digit(number: str) -> float:
     """Return the value of one unit in the last decimal place, infinite if there are no decimals."""
     exponent = number.lower().partition("e")[2]
-    decimals = _num_decimals(number)
+    decimals = _count_decimals(number)
     return 10.0 ** (int(exponent or 0) - decimals) if decimals else float("inf")
 
 
-def _num_decimals(number: str) -> int:
+def _count_decimals(number: str) -> int:
     return len(number.lower().partition("e")[0].partition(".")[2])

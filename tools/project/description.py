@@ -12,7 +12,7 @@ from typing import Any
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 RELATIVE = re.compile(r"\]\((?!\w+:|#)([^\s()]+)\)")
-PICTURES = ".svg", ".png"
+IMAGE_SUFFIXES = ".svg", ".png"
 
 
 class Description(MetadataHookInterface):
@@ -21,7 +21,7 @@ class Description(MetadataHookInterface):
         address, version = metadata["urls"]["Repository"], metadata["version"]
 
         def make_absolute(link: re.Match[str]) -> str:
-            view = "raw" if link[1].endswith(PICTURES) else "blob"
+            view = "raw" if link[1].endswith(IMAGE_SUFFIXES) else "blob"
             return f"]({address}/{view}/v{version}/{link[1]})"
 
         text = RELATIVE.sub(make_absolute, readme)

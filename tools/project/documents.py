@@ -16,11 +16,11 @@ from tools.site.words import SITE_TEXT
 from tools.weave.launch import (
     BINDER,
     COLAB,
-    FOR_D2L,
-    FROM_A_CLONE,
+    D2L_FIRST_CELL,
+    INSTALL_FROM_CLONE,
     SITE_ADDRESS,
+    get_project_path,
     list_services,
-    project_path,
 )
 from tools.weave.lessons import LANGUAGES, ROOT, LessonError, Notebook, list_notebooks
 from tools.weave.prose import find_original, read_title
@@ -49,15 +49,15 @@ def list_documents() -> list[Path]:
 def generate_parts(language: str) -> dict[str, str]:
     """Return the content of every generated part by name, in this language.
 
-    Raises LessonError if the lessons have a fault.
+    Raises LessonError if a lesson is invalid.
     """
     notebooks = list(list_notebooks())
     return {
         "start": render_start(notebooks, language),
         "site": f"<{SITE_ADDRESS}{language}/>\n",
         "notebooks": render_launch_tables(notebooks),
-        "install": f"```\n{FROM_A_CLONE}\n```\n",
-        "first cell": f"```python\n{FOR_D2L}\n```\n",
+        "install": f"```\n{INSTALL_FROM_CLONE}\n```\n",
+        "first cell": f"```python\n{D2L_FIRST_CELL}\n```\n",
         "book": results.render_tables(results.load_results(), language),
         "cite": f"```bibtex\n{BIBTEX}```\n",
     }
@@ -105,7 +105,7 @@ def _render_launch_table(notebooks: list[Notebook]) -> str:
 
 def _render_launch_links(notebook: Notebook, folder: str = "") -> str:
     """Return links and badges that open a notebook, for a document in this folder."""
-    relative_path = project_path(notebook).removeprefix(folder)
+    relative_path = get_project_path(notebook).removeprefix(folder)
     links = [f"[{SITE_TEXT[notebook.language].notebook}]({relative_path})"]
     for service in list_services(notebook.framework):
         if badge := BADGES.get(service):
@@ -114,7 +114,7 @@ def _render_launch_links(notebook: Notebook, folder: str = "") -> str:
 
 
 def main() -> int:
-    """Return the exit code: 0, or 1 if the lessons have a fault."""
+    """Return the exit code: 0, or 1 if a lesson is invalid."""
     try:
         parts = {language: generate_parts(language) for language in LANGUAGES}
     except LessonError as error:

@@ -21,7 +21,7 @@ from tools.weave.launch import (
     PROJECT,
     REPOSITORY,
     SOURCE,
-    project_path,
+    get_project_path,
 )
 from tools.weave.lessons import list_notebooks
 
@@ -38,7 +38,7 @@ def main() -> int:
     notebooks = list(list_notebooks())
     services = (SOURCE, COLAB, KAGGLE, BINDER)
     links = {service.name: service.link(notebooks[0]) for service in services}
-    files = [*BINDER_FILES, "LICENSE", *map(project_path, notebooks)]
+    files = [*BINDER_FILES, "LICENSE", *map(get_project_path, notebooks)]
     problems = [
         *check_addresses(PROJECT["urls"]),
         *check_repository(REPOSITORY, files),

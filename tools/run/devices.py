@@ -1,6 +1,6 @@
 """``python -m tools.run.devices FRAMEWORK ...``: print the frameworks that see a GPU, and the others on stderr.
 
-Each framework runs in a process of its own, since some cannot share one. DJL has a build for the CPU only.
+Each framework runs in a separate process, since some cannot share one. DJL has a build for the CPU only.
 """
 
 import subprocess

@@ -82,7 +82,7 @@ async def execute(
         on_cell_start=record_start,
     )
     try:
-        fault = await _execute_all(client, workspace, limit, started_cells)
+        message = await _execute_all(client, workspace, limit, started_cells)
     finally:
         if await manager.is_alive():
             await manager.shutdown_kernel(now=True)
@@ -90,15 +90,15 @@ async def execute(
         if client.kc is not None:
             client.kc.stop_channels()
         workspace.cleanup()
-    if fault:
-        raise ExecutionError(max(len(started_cells) - 1, 0), fault)
+    if message:
+        raise ExecutionError(max(len(started_cells) - 1, 0), message)
     return [cell.outputs for cell in cells]
 
 
 async def _execute_all(
     client: _Client, workspace: KernelWorkspace, limit: float, started_cells: list[NotebookNode]
 ) -> str:
-    """Execute all cells; return the fault of the cell that started last, or ""."""
+    """Execute all cells; return the error of the cell that started last, or ""."""
     task = asyncio.current_task()
     assert task is not None
     try:
@@ -120,5 +120,5 @@ async def _execute_all(
     except _TooMuchPrintedError:
         return f"it prints more than {MAX_PRINTED:,} characters"
     except (RuntimeError, OSError, NoSuchKernel) as error:
-        return f"no kernel came up: {error}"
+        return f"no kernel started: {error}"
     return ""

@@ -12,24 +12,24 @@ from tools.compare.languages import compare_languages
 from tools.weave.prose import ORIGINAL
 from tools.weave.words import WORD, Translations
 
-SAME_EACH_TIME = (
+REPEATABLE_HINT = (
     "a cell with words is executed in each language, and has to show the same each time. "
-    "Draw and train in a cell without words, and print in the next"
+    "Draw random numbers and train in a cell without words, and print in the next cell"
 )
-OWN_WORDS = "write the words that a cell shows into this cell"
+WORDS_HINT = "write the words that a cell shows into this cell"
 
 
-def find_language_fault(outputs: dict[str, Any], tables: Iterable[Translations]) -> str | None:
-    """Return the first fault in a cell's outputs, given by language, or None."""
+def find_language_error(outputs: dict[str, Any], tables: Iterable[Translations]) -> str | None:
+    """Return the first error in a cell's outputs, which are given by language, or None."""
     (first, expected), *others = outputs.items()
     for language, actual in others:
         if difference := compare_languages(expected, actual):
-            fault = f"in {language} it shows something else than in {first}: {difference}"
-            return f"{fault}; {SAME_EACH_TIME}"
+            message = f"in {language} it does not show the same as in {first}: {difference}"
+            return f"{message}; {REPEATABLE_HINT}"
     for language, actual in outputs.items():
         for translations in tables:
             if word := next(_find_foreign_words(actual, language, translations), None):
-                return f"in {language} it shows {word!r}, of another language; {OWN_WORDS}"
+                return f"in {language} it shows {word!r}, of another language; {WORDS_HINT}"
     return None
 
 

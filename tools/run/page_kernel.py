@@ -2,7 +2,7 @@
 
 The kernel starts as the runner's kernels do, without the user's settings and in an empty folder. A cell that the
 page's notebooks share is executed once, and its messages are replayed to the other notebooks. When a cell differs
-between languages, it is executed in all of them, one after the other, and the messages are kept until its notebook asks
+between languages, it is executed in all of them, one after the other, and the messages are stored until its notebook asks
 for them.
 """
 
@@ -65,7 +65,7 @@ class Execution:
         return sum("image/svg+xml" in each["data"] for each in self._contents("display_data"))
 
     @property
-    def fault(self) -> str:
+    def traceback(self) -> str:
         """The traceback of a failed execution, or ""."""
         lines = [line for each in self._contents("error") for line in each["traceback"]]
         return ANSI.sub("", "\n".join(lines))
@@ -91,10 +91,10 @@ class PageKernel(RunningKernel):
         self.km.start_kernel(cwd=self.workspace.folder)
         self.kc = self.km.client()
         self.kc.start_channels()
-        self.executed: dict[Identity, Execution] = {}
-        self.running: Execution | None = None
+        self.executions: dict[Identity, Execution] = {}
+        self.running_execution: Execution | None = None
         # Replayed messages that nbval has not read yet.
-        self.unread: deque[dict[str, Any]] = deque()
+        self.unread_messages: deque[dict[str, Any]] = deque()
         self.names: dict[int, str] = {}  # of the first notebook's cells, by number
         self.next_cell = 0, ""  # number and name
         self.suffix = ".java" if kernel_name == "java" else ".py"
@@ -110,33 +110,33 @@ class PageKernel(RunningKernel):
         super().stop()
         self.workspace.cleanup()
 
-    def expect(self, number: int, name: str) -> str | None:
+    def set_next_cell(self, number: int, name: str) -> str | None:
         """Set the next cell; return the name of the first notebook's cell of this number if it differs."""
         self.next_cell = number, name
         first_name = self.names.setdefault(number, name)
         return first_name if first_name != name else None
 
-    def prepare(self, notebooks: list[list[CodeCell]]) -> None:
+    def plan_page(self, notebooks: list[list[CodeCell]]) -> None:
         """Plan the execution of a page, given the cells of its notebooks."""
         self.remaining_steps.extend(plan_steps(notebooks, self.suffix))
 
     def execute_cell_input(self, cell_input: str, allow_stdin: bool | None = None) -> str:
         number, name = self.next_cell
         identity = identify_cell(number, CodeCell(name, cell_input), self.suffix)
-        self.unread.clear()
+        self.unread_messages.clear()
         self._execute_steps_before(identity)
-        if execution := self.executed.get(identity):
-            self.unread.extend(execution.messages)
+        if execution := self.executions.get(identity):
+            self.unread_messages.extend(execution.messages)
             return execution.request
-        self.executed[identity] = self._start(cell_input, allow_stdin)
-        return self.executed[identity].request
+        self.executions[identity] = self._start(cell_input, allow_stdin)
+        return self.executions[identity].request
 
     def _start(self, code: str, allow_stdin: bool | None = False) -> Execution:
         if self.on_gpu:
             for cpu_code, gpu_code in GPU_CODE.items():
                 code = code.replace(cpu_code, gpu_code)
-        self.running = Execution(super().execute_cell_input(code, allow_stdin))
-        return self.running
+        self.running_execution = Execution(super().execute_cell_input(code, allow_stdin))
+        return self.running_execution
 
     def _execute_steps_before(self, identity: Identity) -> None:
         """Execute the planned steps before this cell: other notebooks' cells, and definitions."""
@@ -147,17 +147,17 @@ class PageKernel(RunningKernel):
             step = self.remaining_steps.popleft()
             if step.identity == identity and not step.is_definition:
                 return
-            if step.is_definition or step.identity not in self.executed:
+            if step.is_definition or step.identity not in self.executions:
                 self._execute_step(step)
 
     def _execute_step(self, step: Step) -> None:
-        """Execute a step to its end; a fault is reported when nbval reaches the cell."""
+        """Execute a step to its end; an error is reported when nbval reaches the cell."""
         execution = self._start(step.source)
         with suppress(KernelDiedError):
             if not self._wait_for_end(execution, self.cell_timeout):
                 self.interrupt()
             elif not step.is_definition:
-                self.executed[step.identity] = execution
+                self.executions[step.identity] = execution
 
     def _wait_for_end(self, execution: Execution, seconds: float | None) -> bool:
         """Wait for at most ``seconds``; return whether the execution has ended."""
@@ -170,17 +170,17 @@ class PageKernel(RunningKernel):
 
     def find_execution(self, number: int, cell: CodeCell) -> Execution | None:
         """Return the execution of a cell of the page, or None."""
-        return self.executed.get(identify_cell(number, cell, self.suffix))
+        return self.executions.get(identify_cell(number, cell, self.suffix))
 
     def execute_extra(self, code: str) -> Execution:
         """Execute code that is not a cell.
 
         Raises KernelDiedError. Raises TimeoutError after the time limit for a cell, when it has interrupted the
-        execution, or stopped the kernel if that does not respond.
+        execution, or stopped the kernel if the kernel does not respond.
         """
         if not self.is_alive():
             raise KernelDiedError
-        self.unread.clear()
+        self.unread_messages.clear()
         execution = self._start(code)
         if not self._wait_for_end(execution, self.cell_timeout):
             self.interrupt()
@@ -191,7 +191,7 @@ class PageKernel(RunningKernel):
 
     def await_reply(self, msg_id: str, timeout: float | None = None) -> None:
         deadline = time.monotonic() + (timeout or float("inf"))
-        while not self.unread:
+        while not self.unread_messages:
             try:
                 return super().await_reply(msg_id, 1)
             except Empty:
@@ -203,12 +203,15 @@ class PageKernel(RunningKernel):
         return None
 
     def get_message(self, stream: str, timeout: float | None = None) -> dict[str, Any]:
-        if stream == "iopub" and self.unread:
-            return self.unread.popleft()
+        if stream == "iopub" and self.unread_messages:
+            return self.unread_messages.popleft()
         message = super().get_message(stream, timeout)
         if stream == "shell":
             # nbval needs a status, which Java's kernel omits from its kernel_info reply.
             message["content"].setdefault("status", "ok")
-        elif self.running and message["parent_header"].get("msg_id") == self.running.request:
-            self.running.messages.append(message)
+        elif (
+            self.running_execution
+            and message["parent_header"].get("msg_id") == self.running_execution.request
+        ):
+            self.running_execution.messages.append(message)
         return message

@@ -1,6 +1,6 @@
 """Extend nbval's pytest plugin (see conftest.py).
 
-* Outputs are compared by tools/compare/outputs.py; if two figures differ, a picture of both is saved.
+* Outputs are compared by tools/compare/outputs.py; if two figures differ, an image of both is saved.
 * The notebooks of a page share a kernel (tools/run/page_kernel.py) and a worker of xdist
   (tools/run/schedule.py).
 """
@@ -21,7 +21,7 @@ from nbval.plugin import IPyNbCell, IPyNbFile
 from tools.compare.figures import PNG, SVG, compare_figures
 from tools.compare.numbers import Tolerance, read_tolerance
 from tools.compare.outputs import compare_outputs
-from tools.compare.pictures import (
+from tools.compare.pixels import (
     Array,
     blend_on_white,
     compare_png_with_svg,
@@ -33,9 +33,9 @@ from tools.compare.pictures import (
 from tools.run.kernels import neutral_environment
 from tools.run.page_kernel import GPU_ENVIRONMENT, KernelDiedError, PageKernel
 from tools.run.schedule import Stopwatch
-from tools.run.sharing import CodeCell, page_key
+from tools.run.sharing import CodeCell, get_page_key
 
-PICTURES = Path("build", "figures")  # pictures of figures that differ
+IMAGES = Path("build", "figures")  # of figures that differ
 
 REMAINING = pytest.StashKey[Counter[tuple[str, ...]]]()  # the number of notebooks, by page
 KERNELS = pytest.StashKey[dict[tuple[str, ...], PageKernel]]()  # by page
@@ -53,8 +53,8 @@ class NotebookFile(IPyNbFile):
             ValueError,
             ValidationError,
         ) as error:
-            fault = f"{type(error).__name__}: {error}"
-            raise self.CollectError(f"{self.path}: not a notebook: {fault:.200}") from None
+            reason = f"{type(error).__name__}: {error}"
+            raise self.CollectError(f"{self.path}: not a notebook: {reason:.200}") from None
         for cell in cells:
             arguments = {"cell_num": cell.cell_num, "cell": cell.cell, "options": cell.options}
             cell = NotebookCell.from_parent(self, name=cell.name, **arguments)
@@ -63,30 +63,32 @@ class NotebookFile(IPyNbFile):
 
     def setup(self) -> None:
         kernels = self.config.stash[KERNELS]
-        if page_key(self.path) in kernels:
-            self.kernel = kernels[page_key(self.path)]
+        if get_page_key(self.path) in kernels:
+            self.kernel = kernels[get_page_key(self.path)]
             self.setup_sanitize_files()
             return
         try:
             super().setup()
         except (NoSuchKernel, RuntimeError, OSError) as error:
-            pytest.fail(f"no kernel came up: {error}", pytrace=False)
-        kernels[page_key(self.path)] = self.kernel
-        self.kernel.prepare(self.list_page_cells())
+            pytest.fail(f"no kernel started: {error}", pytrace=False)
+        kernels[get_page_key(self.path)] = self.kernel
+        self.kernel.plan_page(self.list_page_cells())
 
     def list_page_cells(self) -> list[list[CodeCell]]:
         """Return the cells of each notebook of the page that is tested in this session."""
         notebooks: dict[Path, list[CodeCell]] = {}
         for item in self.session.items:
-            if isinstance(item, NotebookCell) and page_key(item.path) == page_key(self.path):
+            if isinstance(item, NotebookCell) and get_page_key(item.path) == get_page_key(
+                self.path
+            ):
                 notebooks.setdefault(item.path, []).append(item.code_cell)
         return list(notebooks.values())
 
     def teardown(self) -> None:
         remaining = self.config.stash[REMAINING]
-        remaining[page_key(self.path)] -= 1
-        if remaining[page_key(self.path)] <= 0:
-            self.config.stash[KERNELS].pop(page_key(self.path), None)
+        remaining[get_page_key(self.path)] -= 1
+        if remaining[get_page_key(self.path)] <= 0:
+            self.config.stash[KERNELS].pop(get_page_key(self.path), None)
             super().teardown()
 
 
@@ -97,7 +99,7 @@ class NotebookCell(IPyNbCell):
 
     def runtest(self) -> None:
         name = self.code_cell.name
-        if expected := self.parent.kernel.expect(self.cell_num, name):
+        if expected := self.parent.kernel.set_next_cell(self.cell_num, name):
             self.raise_cell_error(f"cell {name!r} instead of another language's cell {expected!r}")
         try:
             super().runtest()
@@ -108,22 +110,22 @@ class NotebookCell(IPyNbCell):
     def compare_outputs(
         self, fresh: list[Any], stored: list[Any], skip_compare: Any = None
     ) -> bool:
-        self.picture.unlink(missing_ok=True)
+        self.image.unlink(missing_ok=True)
         new_kinds, old_kinds = list_kinds(fresh), list_kinds(stored)
-        # nbval compares each kind separately, and would not notice their order.
+        # nbval compares each kind separately, and would not notice a change of their order.
         if new_kinds != old_kinds and sorted(new_kinds) == sorted(old_kinds):
             message = f"outputs in another order: {new_kinds} instead of {old_kinds}"
             self.comparison_traceback = [message]
             return False
-        # nbval would skip pictures; here they are replaced by texts that can be compared.
+        # nbval would skip images; here they are replaced by texts that can be compared.
         skip_compare = skip_compare or self.parent.skip_compare
         skip_compare = [key for key in skip_compare if not key.startswith("image/")]
         return super().compare_outputs(*self.unify_outputs(fresh, stored), skip_compare)
 
     @property
-    def picture(self) -> Path:
+    def image(self) -> Path:
         name = "-".join((*self.path.with_suffix("").parts[-3:], self.cell.get("id", self.name)))
-        return self.config.rootpath / PICTURES / f"{name}.png"
+        return self.config.rootpath / IMAGES / f"{name}.png"
 
     def unify_outputs(self, fresh: list[Any], stored: list[Any]) -> tuple[list[Any], list[Any]]:
         """Return both outputs, equal where they agree; figures that differ are replaced by messages."""
@@ -156,33 +158,33 @@ class NotebookCell(IPyNbCell):
         self, fresh: dict[str, str], stored: dict[str, str], tolerance: Tolerance
     ) -> None:
         """Compare two SVGs, and the stored PNG with its SVG; replace them by the result."""
-        fault = compare_figures(stored[SVG], fresh[SVG], tolerance)
-        if fault:
-            message = self.save_picture(stored[SVG], fresh[SVG], render)
-            fault = f"the fresh figure differs: {fault}\n{message}"
+        difference = compare_figures(stored[SVG], fresh[SVG], tolerance)
+        if difference:
+            message = self.save_comparison(stored[SVG], fresh[SVG], render)
+            difference = f"the fresh figure differs: {difference}\n{message}"
         else:
-            fault = compare_png_with_svg(stored.get(PNG, ""), stored[SVG])
-        fresh[SVG], stored[SVG] = (fault, "the stored one") if fault else ("", "")
+            difference = compare_png_with_svg(stored.get(PNG, ""), stored[SVG])
+        fresh[SVG], stored[SVG] = (difference, "the stored one") if difference else ("", "")
         fresh[PNG] = stored[PNG] = ""
 
     def unify_pngs(self, fresh: dict[str, str], stored: dict[str, str]) -> None:
         """Compare two PNGs without SVGs; replace them by the result."""
-        fault = compare_pngs(stored[PNG], fresh[PNG])
-        if fault:
-            message = self.save_picture(
+        difference = compare_pngs(stored[PNG], fresh[PNG])
+        if difference:
+            message = self.save_comparison(
                 stored[PNG], fresh[PNG], lambda png: blend_on_white(decode_png(png))
             )
-            fault = f"the fresh picture differs: {fault}\n{message}"
-        fresh[PNG], stored[PNG] = (fault, "the stored one") if fault else ("", "")
+            difference = f"the fresh image differs: {difference}\n{message}"
+        fresh[PNG], stored[PNG] = (difference, "the stored one") if difference else ("", "")
 
-    def save_picture(self, stored: str, fresh: str, to_pixels: Callable[[str], Array]) -> str:
-        """Save a picture of two figures that differ; return a message with its path."""
+    def save_comparison(self, stored: str, fresh: str, to_pixels: Callable[[str], Array]) -> str:
+        """Save an image of two figures that differ; return a message with its path."""
         try:
-            self.picture.parent.mkdir(parents=True, exist_ok=True)
-            self.picture.write_bytes(draw_comparison(to_pixels(stored), to_pixels(fresh)))
+            self.image.parent.mkdir(parents=True, exist_ok=True)
+            self.image.write_bytes(draw_comparison(to_pixels(stored), to_pixels(fresh)))
         except (OSError, ValueError) as error:
-            return f"no picture could be saved: {error}"
-        return f"see {self.picture}"
+            return f"no image could be saved: {error}"
+        return f"see {self.image}"
 
 
 def list_kinds(outputs: list[Any]) -> list[str]:
@@ -203,7 +205,8 @@ def unify_texts(fresh: str, stored: str, tolerance: Tolerance) -> str:
     return stored if compare_outputs(stored, fresh, tolerance) is None else fresh
 
 
-nbval.plugin.RunningKernel = PageKernel  # nbval starts its kernels under this name
+# The class that nbval starts as a kernel.
+nbval.plugin.RunningKernel = PageKernel
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -238,7 +241,7 @@ def pytest_collect_file(
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     notebooks = {item.path for item in session.items if isinstance(item, NotebookCell)}
-    session.config.stash[REMAINING] = Counter(map(page_key, notebooks))
+    session.config.stash[REMAINING] = Counter(map(get_page_key, notebooks))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,7 +1,7 @@
 """Make the notebooks of pages: weave them, execute those that are out of date, and write those that changed.
 
 A page is executed only if its fingerprints (tools/run/fingerprints.py) have changed. Several pages run at a time.
-An interruption or a fault leaves no incomplete file.
+An interruption or an error leaves no incomplete file.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 
 from tools.compare.numbers import read_tolerance
 from tools.compare.outputs import compare_outputs
-from tools.compare.pictures import add_pngs
+from tools.compare.pixels import add_pngs
 from tools.run.execute import ExecutionError, execute
 from tools.run.files import write_atomically
 from tools.run.fingerprints import (
@@ -28,7 +28,7 @@ from tools.run.fingerprints import (
     read_locked_versions,
 )
 from tools.run.kernels import neutral_environment
-from tools.run.languages import find_language_fault
+from tools.run.languages import find_language_error
 from tools.run.sharing import CodeCell, Identity, Step, identify_cell, plan_steps
 from tools.weave.fragments import strip_comments
 from tools.weave.lessons import LessonError, Notebook, Page
@@ -64,19 +64,19 @@ class Result:
     cells: int = 0
     seconds: float | None = None  # of the execution, which the notebooks of a page share
     outcome: str = "failed"
-    fault: str = ""  # of a failed notebook, with the place
+    error: str = ""  # of a failed notebook, with file and line
     differences: list[str] = field(default_factory=list)  # from the stored outputs, one per cell
 
 
 class Draft:
-    """A page whose notebooks are woven; the results have the faults of those that cannot be woven."""
+    """A page whose notebooks are woven; the results have the errors of those that cannot be woven."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
         self.results = {notebook: Result(notebook) for notebook in page.notebooks}
         self.woven: dict[Notebook, NotebookNode] = {}
         for notebook, result in self.results.items():
-            with record_faults(result):
+            with record_errors(result):
                 self.woven[notebook] = weave(notebook)
                 result.cells = len(list_code_cells(self.woven[notebook]))
         self.stored = {
@@ -139,18 +139,18 @@ class Runner:
         self.always = always
         self.frameworks = frameworks
         self.proof = proof
-        self.committed = Fingerprints(root / "notebooks" / "fingerprints.json")
-        self.executed_here = Fingerprints(root / "build" / "executed.json")
+        self.committed_fingerprints = Fingerprints(root / "notebooks" / "fingerprints.json")
+        self.local_fingerprints = Fingerprints(root / "build" / "executed.json")
 
     async def make(self, pages: list[Page]) -> list[Result]:
         """Weave each page, execute it if it is out of date, and write the notebooks that changed.
 
-        Faults are recorded in the results, not raised, and a page that fails does not stop the others.
+        Errors are recorded in the results, not raised, and a page that fails does not stop the others.
         """
         drafts = [Draft(page) for page in pages]
         to_execute = []
         for draft in drafts:
-            with record_faults(*draft.results_of_woven):
+            with record_errors(*draft.results_of_woven):
                 if draft.woven and self._needs_execution(draft):
                     to_execute.append(draft)
                 elif draft.woven:
@@ -173,15 +173,16 @@ class Runner:
             return True
         is_proof = draft.page.notebooks[0].lesson.name == self.proof
         return any(
-            self.executed_here.get(notebook) != current
-            and (is_proof or self.committed.get(notebook) != current)
+            self.local_fingerprints.get(notebook) != current
+            and (is_proof or self.committed_fingerprints.get(notebook) != current)
             for notebook, current in draft.compute_fingerprints().items()
         )
 
     def _is_up_to_date(self, draft: Draft) -> bool:
         fingerprints = draft.compute_fingerprints()
         return draft.has_all_outputs and all(
-            self.committed.get(notebook) == current for notebook, current in fingerprints.items()
+            self.committed_fingerprints.get(notebook) == current
+            for notebook, current in fingerprints.items()
         )
 
     def _may_execute(self, draft: Draft) -> bool:
@@ -194,14 +195,15 @@ class Runner:
                 result.outcome = "out of date"
             return
         has_current_sources = all(
-            (stored := self.committed.get(notebook)) and stored.sources == current.sources
+            (stored := self.committed_fingerprints.get(notebook))
+            and stored.sources == current.sources
             for notebook, current in draft.compute_fingerprints().items()
         )
         for notebook, node in draft.woven.items():
             result = draft.results[notebook]
             for count, cell in enumerate(list_code_cells(node), 1):
                 cell.outputs, cell.execution_count = draft.stored[notebook][cell.id], count
-            with record_faults(result):
+            with record_errors(result):
                 is_new = _write_if_changed(node, notebook.path)
                 result.outcome = "woven" if is_new else "up to date"
                 if not has_current_sources and not self._may_execute(draft):
@@ -211,7 +213,7 @@ class Runner:
         """Execute all distinct cells of a page in a fresh kernel, and write their outputs."""
         start = time.monotonic()
         steps = draft.plan_steps()
-        with record_faults(*draft.results_of_woven):
+        with record_errors(*draft.results_of_woven):
             try:
                 all_outputs = await execute(
                     [step.source for step in steps],
@@ -241,7 +243,7 @@ class Runner:
         A page that was up to date is not written: it was executed only as a proof.
         """
         changes = _fill_outputs(draft, fresh)
-        differences = [f"{name}: {what}" for name, what in changes.items() if what != NOT_STORED]
+        differences = [f"{name}: {each}" for name, each in changes.items() if each != NOT_STORED]
         if changes and self._is_up_to_date(draft) and not self.always:
             for result in draft.results_of_woven:
                 result.outcome, result.differences = "other results", differences
@@ -261,16 +263,16 @@ class Runner:
             if changes or self._is_outdated(notebook, fingerprint)
         }
         if replacements:
-            self.committed.update(replacements)
+            self.committed_fingerprints.update(replacements)
         with suppress(LessonError):  # optional, and impossible in a read-only checkout
-            self.executed_here.update(current)
+            self.local_fingerprints.update(current)
 
     def _is_outdated(self, notebook: Notebook, current: Fingerprint) -> bool:
         """Check whether the committed fingerprint must be replaced although the outputs are the same.
 
         Versions that the lock has for another Python do not count: each Python would undo the other's change.
         """
-        stored = self.committed.get(notebook)
+        stored = self.committed_fingerprints.get(notebook)
         if stored is None or stored.sources != current.sources:
             return True
         packages = stored.packages.keys() ^ current.packages.keys()
@@ -289,21 +291,21 @@ def _check_languages(draft: Draft, fresh: Outputs) -> None:
             language: fresh[identify_cell(number, cell, draft.suffix)]
             for language, cell in zip(woven, cells, strict=True)
         }
-        if fault := find_language_fault(outputs, tables):
-            raise _make_lesson_error(first, cells[0].name, 0, fault)
+        if error := find_language_error(outputs, tables):
+            raise _make_lesson_error(first, cells[0].name, 0, error)
 
 
 @contextmanager
-def record_faults(*results: Result) -> Iterator[None]:
+def record_errors(*results: Result) -> Iterator[None]:
     """Record an exception in the results instead of raising it."""
     try:
         yield
     except LessonError as error:
         for result in results:
-            result.fault, result.outcome = str(error), "failed"
+            result.error, result.outcome = str(error), "failed"
     except OSError as error:  # for example, a full disk
         for result in results:
-            result.fault, result.outcome = f"{result.notebook}: {error}", "failed"
+            result.error, result.outcome = f"{result.notebook}: {error}", "failed"
 
 
 def list_code_cells(node: NotebookNode) -> list[NotebookNode]:
@@ -317,7 +319,7 @@ def list_cells(node: NotebookNode) -> list[CodeCell]:
 def _fill_outputs(draft: Draft, fresh: Outputs) -> dict[str, str]:
     """Give each cell its stored outputs, or the fresh ones if they differ. Return the differences by cell.
 
-    So the last digits of another processor change nothing for a reader or for git. The first cell whose code has
+    So the last digits, which depend on the processor, change nothing for a reader or for git. The first cell whose code has
     changed, and the cells below it, have no stored outputs. A cell keeps its stored outputs in all languages or in
     none, so that all show the same numbers.
     """

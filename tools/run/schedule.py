@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from tools.run.sharing import page_key
+from tools.run.sharing import get_page_key
 
 
 class PageScheduling(LoadScopeScheduling):
@@ -25,7 +25,7 @@ class PageScheduling(LoadScopeScheduling):
 def _page_scope(nodeid: str) -> str | None:
     """Return the scope of a notebook's page, or None if the test is not a notebook's cell."""
     file = nodeid.partition("::")[0]
-    return "/".join(page_key(file)) if file.endswith(".ipynb") else None
+    return "/".join(get_page_key(file)) if file.endswith(".ipynb") else None
 
 
 class Stopwatch:

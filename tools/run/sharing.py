@@ -121,7 +121,7 @@ def find_definitions(source: str, suffix: str) -> set[str]:
     return {name for names in JAVA_DEFINITION.findall(code) for name in names if name}
 
 
-def page_key(notebook: Path | str) -> tuple[str, ...]:
+def get_page_key(notebook: Path | str) -> tuple[str, ...]:
     """Return the parts of a notebook's path without its language: the same for all notebooks of a page."""
     parts = Path(notebook).parts
     has_language = parts[-4:-3] == ("notebooks",)

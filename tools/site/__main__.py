@@ -17,7 +17,7 @@ from tools.site.build import SITE, SOURCES, build
 from tools.site.pages import make_page
 from tools.site.slides import list_decks, write_slides
 from tools.site.words import SITE_TEXT
-from tools.weave.launch import FILES, REPOSITORY, SITE_ADDRESS, project_path
+from tools.weave.launch import FILES, REPOSITORY, SITE_ADDRESS, get_project_path
 from tools.weave.lessons import ROOT, LessonError, Notebook, list_notebooks, shorten_path
 
 HERE = Path(__file__).parent
@@ -42,8 +42,8 @@ def main() -> int:
         return code
     shutil.copy(preview.FILE, SITE)
     for notebook in notebooks:  # for readers who cannot reach a notebook service
-        (SITE / project_path(notebook)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(notebook.path, SITE / project_path(notebook))
+        (SITE / get_project_path(notebook)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(notebook.path, SITE / get_project_path(notebook))
     # Sphinx keeps its settings in global variables, so each language has its own process. These are spawned
     # because the threads of some libraries do not survive a fork.
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:

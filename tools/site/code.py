@@ -1,4 +1,4 @@
-"""Highlight code with less markup: leave out the two thirds of Pygments' tokens that have no colour of their own."""
+"""Highlight code with less markup: leave out the two thirds of Pygments' tokens that have no colour."""
 
 from collections.abc import Iterator
 

@@ -24,7 +24,7 @@ CHINESE_FAMILY = FAMILY.replace("sans-serif", ", ".join([*FALLBACK_FAMILIES[:5],
 # The transform of a group of outlines: its position, a rotation or none, and a hundredth of its font size.
 TRANSFORM = re.compile(r"(translate\([^)]*\)(?: rotate\([^)]*\))?) scale\(([\d.]+) -[\d.]+\)")
 LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
-PADDED_COMMAND = re.compile(r" ?([MLCQz:;]) ?")  # the blanks are not needed
+PADDED_COMMAND = re.compile(r" ?([MLCQz:;]) ?")  # the spaces are not needed
 
 
 def shrink_figure(svg: str) -> str:
@@ -116,7 +116,7 @@ def _measure_letter(letter: str, size: float) -> float:
 
 
 def _strip(element: Element, used_ids: set[str]) -> None:
-    """Remove unused ids, groups without attributes, blanks, and decimals that cannot be seen."""
+    """Remove unused ids, groups without attributes, spaces, and invisible decimals."""
     element.text = element.text.strip() if element.text and element.text.strip() else None
     element.tail = None
     if element.get("id") not in used_ids:
@@ -125,7 +125,7 @@ def _strip(element: Element, used_ids: set[str]) -> None:
         if name != HREF:
             short = value if name == "style" else LONG_NUMBER.sub(_shorten_number, value)
             element.set(name, PADDED_COMMAND.sub(r"\1", " ".join(short.split())))
-    if element.tag == f"{SVG}use":  # the repeated element has a style of its own
+    if element.tag == f"{SVG}use":  # the repeated element has its own style
         element.attrib.pop("style", None)
     children: list[Element] = []
     for child in element:

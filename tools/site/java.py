@@ -14,7 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from tools.site.javadoc import Declaration, read_package
 from tools.site.names import PACKAGE
-from tools.weave.launch import line_address
+from tools.weave.launch import get_line_address
 
 FOLDER = PACKAGE / "java" / "src" / "main" / "java" / "d2l"
 PROGRAM = re.compile(r"<pre>\{@code\n(.*?)\n\}</pre>", re.DOTALL)
@@ -124,7 +124,7 @@ def _render_signature(declaration: Declaration) -> nodes.Node:
         after = after.partition(")")[2]
     node += addnodes.desc_annotation("", after)
     source = nodes.inline("", _("[source]"), classes=["viewcode-link"])
-    address = line_address(declaration.file, declaration.line)
+    address = get_line_address(declaration.file, declaration.line)
     node += nodes.reference("", "", source, internal=False, refuri=address)
     # For the table of contents.
     node["_toc_parts"] = tuple(anchor.removeprefix("d2l.").split("."))

@@ -73,7 +73,7 @@ def read_package(folder: Path) -> tuple[str, list[Declaration]]:
 
 
 class _SourceFile:
-    """A parsed file; ``code`` is its text with blanks for comments and strings, which keeps all positions."""
+    """A parsed file; ``code`` is its text with spaces in place of comments and strings, which keeps all positions."""
 
     def __init__(self, file: Path, package: str) -> None:
         self.file = file
@@ -92,7 +92,7 @@ class _SourceFile:
     def _read_declarations(self, outer: str, start: int, end: int) -> Iterator[Declaration]:
         """Yield the declarations between two positions."""
         position = start
-        while (position := self._skip_blanks(position, end)) < end:
+        while (position := self._skip_to_declaration(position, end)) < end:
             body = self._find("{;", position, end)
             head = self.code[position:body]
             type_match = TYPE.search(head)
@@ -115,7 +115,7 @@ class _SourceFile:
 
     def _read_constants(self, outer: str, start: int, end: int) -> Iterator[Declaration]:
         """Yield the constants of an enum."""
-        while (position := self._skip_blanks(start, end)) < end:
+        while (position := self._skip_to_declaration(start, end)) < end:
             name = re.match(r"\w+", self.code[position:end])
             assert name
             yield self._make_declaration(outer, position, name[0], start, (), is_constant=True)
@@ -147,8 +147,8 @@ class _SourceFile:
             is_constant=is_constant,
         )
 
-    def _skip_blanks(self, position: int, end: int) -> int:
-        """Return the first position after blanks and the end of the previous declaration."""
+    def _skip_to_declaration(self, position: int, end: int) -> int:
+        """Return the first position after whitespace and the end of the previous declaration."""
         while position < end and (self.code[position].isspace() or self.code[position] in ";}"):
             position += 1
         return position

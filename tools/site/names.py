@@ -8,7 +8,7 @@ from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tools.weave.lessons import ROOT
 
 PACKAGE = ROOT / "d2l_compat"
-# All modules, in the order of the table; one that is missing here raises an error.
+# All modules, in the order of the table; a module that is missing here raises an error.
 MODULES = (
     "attention",
     "additive",

@@ -17,9 +17,9 @@ from nbformat import NotebookNode, v4
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.compare.figures import SVG
 from tools.site.figures import shrink_figure
-from tools.site.slides import deck_path
+from tools.site.slides import get_deck_path
 from tools.site.words import SITE_TEXT
-from tools.weave.launch import SOURCE, list_services, project_path
+from tools.weave.launch import SOURCE, get_project_path, list_services
 from tools.weave.lessons import LessonError, Notebook
 from tools.weave.notebooks import IMAGE, link_lessons
 from tools.weave.programs import PROGRAMMING_LANGUAGES
@@ -103,7 +103,7 @@ def _rewrite_drawings(prose: str, lesson: str) -> str:
 def _generate_anchors(text: Path) -> Iterator[str]:
     """Yield an anchor for each heading of the original text; the translations use the same anchors.
 
-    So a link keeps its place when the language changes. An anchor begins with the lesson's name, because several
+    So a link leads to the same section in every language. An anchor begins with the lesson's name, because several
     lessons have headings such as "Summary".
     """
     for passage in read_passages(text):
@@ -144,9 +144,9 @@ def _render_launch(notebooks: list[Notebook]) -> str:
         for service in [*list_services(notebook.framework), SOURCE]:
             buttons.append(_render_button(service.name, service.link(notebook)))
         buttons.append(
-            _render_button(site_text.download, f"../{project_path(notebook)}", " download")
+            _render_button(site_text.download, f"../{get_project_path(notebook)}", " download")
         )
-        buttons.append(_render_button(site_text.slides, f"../{deck_path(notebook)}"))
+        buttons.append(_render_button(site_text.slides, f"../{get_deck_path(notebook)}"))
         tabs.append(
             f":::::{{tab-item}} {title}\n:sync: {notebook.framework}\n"
             f'```{{raw}} html\n<p class="launch">{" ".join(buttons)}</p>\n```\n:::::'
@@ -155,7 +155,7 @@ def _render_launch(notebooks: list[Notebook]) -> str:
 
 
 def _render_button(name: str, link: str, attributes: str = "") -> str:
-    """Render a link; one that leaves the site has its address as a tooltip."""
+    """Render a link; its address is its tooltip if the link leaves the site."""
     tooltip = f' title="{escape(link)}"' if "://" in link else ""
     return f'<a href="{escape(link)}"{tooltip}{attributes}>{name}</a>'
 

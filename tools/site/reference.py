@@ -1,6 +1,6 @@
 """Configure sphinx-autoapi, which makes the shim's reference from its source without importing a framework.
 
-The Java classes have a page of their own (tools/site/java.py).
+The Java classes have a separate page (tools/site/java.py).
 """
 
 import sys
@@ -16,20 +16,20 @@ from sphinx.application import Sphinx
 
 from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tools.site.names import PACKAGE, read_names
-from tools.weave.launch import line_address
+from tools.weave.launch import get_line_address
 
 SHIM = PACKAGE.name
 COMMON = {name for name, module in read_names(PACKAGE / "torch").items() if module == "common"}
 
 
-def _own_names(framework_package: str) -> set[str]:
+def _list_own_names(framework_package: str) -> set[str]:
     """Return a package's names, except those that all packages share and D2L's names of framework functions."""
     modules = read_names(PACKAGE / framework_package)
     return {name for name, module in modules.items() if module not in ("common", "tensors")}
 
 
 OWN_NAMES = {
-    f"{SHIM}.{each.module}": _own_names(each.module) for each in PYTHON_FRAMEWORKS.values()
+    f"{SHIM}.{each.module}": _list_own_names(each.module) for each in PYTHON_FRAMEWORKS.values()
 }
 # Private names that occur in signatures, and the public names that replace them.
 PUBLIC_NAMES = {
@@ -154,7 +154,7 @@ def _link_to_source(domain: str, name: dict[str, str]) -> str | None:
     if domain != "py" or not name["fullname"]:
         return None
     definition = _find_definition(name["module"], name["fullname"])
-    return line_address(Path(definition.root().file), definition.fromlineno)
+    return get_line_address(Path(definition.root().file), definition.fromlineno)
 
 
 def _replace_private_names(app: Sphinx, page: str, source: list[str]) -> None:

@@ -34,7 +34,7 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FORMULA = re.compile(r"(?P<code>`[^`]*`)|\$\$(?P<block>.+?)\$\$|\$(?P<inline>[^$]+?)\$", re.DOTALL)
 
 
-def deck_path(notebook: Notebook) -> str:
+def get_deck_path(notebook: Notebook) -> str:
     """Return the path of a notebook's deck within the site."""
     return f"slides/{notebook.language}/{notebook.framework}/{notebook.lesson.name}.html"
 
@@ -45,7 +45,7 @@ def list_decks(notebooks: list[Notebook]) -> str:
     lines = []
     for lesson, group in groupby(notebooks, key=lambda notebook: notebook.lesson):
         decks = [
-            f'<a href="../{deck_path(notebook)}">{FRAMEWORKS[notebook.framework].title}</a>'
+            f'<a href="../{get_deck_path(notebook)}">{FRAMEWORKS[notebook.framework].title}</a>'
             for notebook in group
         ]
         link = f"{{doc}}`{lesson.name}`"
@@ -67,7 +67,7 @@ def write_slides(notebooks: list[Notebook], site: Path) -> None:
     )
     for notebook in notebooks:
         html, _ = exporter.from_notebook_node(make_deck(notebook))
-        path = site / deck_path(notebook)
+        path = site / get_deck_path(notebook)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(html, encoding="utf-8")
 

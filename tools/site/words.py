@@ -13,7 +13,7 @@ class SiteText:
     next: str  # link to the next lesson
     chapter: str  # the subject of all lessons
     description: str  # meta description of a lesson or of the chapter
-    preview: str  # alternative text of the preview picture
+    preview: str  # alternative text of the preview image
     separator: str  # between the items of a list
     last_separator: str  # before the last item
     run: str  # before the links that run a notebook

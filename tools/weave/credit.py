@@ -1,4 +1,4 @@
-"""Render the credit line. Every notebook, deck and page has it, because each may be shared alone.
+"""Render the credit line. Every notebook, deck and page has it, because each may be shared by itself.
 
 CC BY 4.0 requires everyone who shares the text to keep this line.
 """

@@ -107,7 +107,7 @@ def _parse_comment(source: str, match: re.Match[str]) -> Fragment:
     start, end = match.span(group)
     mark = COMMENT_MARK.match(text)
     assert mark is not None
-    line_break = f"\n{_indentation(source, start)}{mark[0].rstrip()} "
+    line_break = f"\n{_find_indentation(source, start)}{mark[0].rstrip()} "
     words = COMMENT_MARK.sub("", text)
     return Fragment("comment", start + len(mark[0]), end, (start, end), words, line_break)
 
@@ -116,7 +116,7 @@ def _parse_block_comment(source: str, match: re.Match[str]) -> Fragment:
     parts = BLOCK_COMMENT.fullmatch(match[0])
     assert parts is not None
     start, end = match.start() + len(parts[1]), match.end() - len(parts[3])
-    line_break = f"\n{_indentation(source, match.start())} * "
+    line_break = f"\n{_find_indentation(source, match.start())} * "
     text = BLOCK_COMMENT_LINE.sub("\n", parts[2])
     return Fragment("comment", start, end, match.span(), text, line_break)
 
@@ -134,7 +134,7 @@ def _parse_string(source: str, match: re.Match[str], prefix: str) -> Iterator[Fr
         yield from _parse_f_string(match, ignored)
         return
     string = _make_literal(match, ignored)
-    indentation = _indentation(source, match.start())
+    indentation = _find_indentation(source, match.start())
     is_first_in_body = indentation and BODY.search(source, 0, match.start())
     if is_first_in_body and len(match["quote"]) == 3:
         line_break = "\n" + indentation
@@ -180,7 +180,7 @@ def _strip_format(code: str) -> str:
     return code
 
 
-def _indentation(source: str, position: int) -> str:
+def _find_indentation(source: str, position: int) -> str:
     """Return the indentation of the line at this position."""
     line = source[source.rfind("\n", 0, position) + 1 : position]
     return line[: len(line) - len(line.lstrip(" \t"))]

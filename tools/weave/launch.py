@@ -18,22 +18,22 @@ REPOSITORY: str = PROJECT["urls"]["Repository"]
 OWNER_AND_NAME = REPOSITORY.removeprefix("https://github.com/")
 BRANCH = "main"
 FILES = f"{REPOSITORY}/blob/{BRANCH}"  # the address of the files on GitHub
-# The workflow that releases a version publishes the web site there.
+# The workflow that releases a version publishes the web site at this address.
 SITE_ADDRESS = "https://{}.github.io/{}/".format(*OWNER_AND_NAME.split("/"))
 
-FIRST, *OTHERS = PYTHON_FRAMEWORKS
-FROM_A_CLONE = f"""\
+FIRST_FRAMEWORK, *OTHER_FRAMEWORKS = PYTHON_FRAMEWORKS
+INSTALL_FROM_CLONE = f"""\
 git clone {REPOSITORY} d2l
-pip install './d2l[{FIRST}]'     # or {", ".join(OTHERS)}"""
+pip install './d2l[{FIRST_FRAMEWORK}]'     # or {", ".join(OTHER_FRAMEWORKS)}"""
 PIP = f"%pip install --quiet --no-deps git+{REPOSITORY}"
-# Replaces the cell that installs d2l, in a notebook that was written for d2l.
-FOR_D2L = f"{PIP}\n%load_ext d2l_compat"
+# In a notebook that was written for d2l, this replaces the cell that installs d2l.
+D2L_FIRST_CELL = f"{PIP}\n%load_ext d2l_compat"
 
 INSTALL = "install"  # the name of a notebook's first code cell
 
 # {text} stands for the comments and messages in the reader's language.
-PYTHON = f"""\
-# {{text.installs}}
+PYTHON_CELL = f"""\
+# {{text.install_comment}}
 from importlib.util import find_spec
 
 if not find_spec("d2l_compat"):
@@ -43,37 +43,37 @@ import d2l_compat
 d2l_compat.install("{{framework}}")"""
 
 # Colab executes this as Python, and displays its first line above "invalid syntax".
-JAVA = f"""\
-// {{text.needs_java}}https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}
-// {{text.at_home}}
+JAVA_CELL = f"""\
+// {{text.binder_comment}}https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}
+// {{text.local_comment}}
 //     git clone {REPOSITORY} d2l && make -C d2l FRAMEWORKS=djl lab
 try {{{{
     Class.forName("d2l.Heatmaps");
 }}}} catch (ClassNotFoundException missing) {{{{
-    System.out.println("{{text.no_classes}}");
+    System.out.println("{{text.missing_classes}}");
 }}}}"""
 
 
 @dataclass(frozen=True)
 class FirstCellText:
-    installs: str
-    needs_java: str
-    at_home: str
-    no_classes: str
+    install_comment: str
+    binder_comment: str
+    local_comment: str
+    missing_classes: str
 
 
 FIRST_CELL_TEXTS = {
     "en": FirstCellText(
-        installs="On Colab, Kaggle and the like this installs what is missing, and changes nothing else.",
-        needs_java="This notebook is in Java, for which Colab has no kernel. Open it on Binder: ",
-        at_home="Or on a machine of your own, with a JDK and Maven:",
-        no_classes="The lesson's own classes are missing: run `make` in the project's folder.",
+        install_comment="On Colab, Kaggle and the like this installs what is missing, and changes nothing else.",
+        binder_comment="This notebook is in Java, for which Colab has no kernel. Open it on Binder: ",
+        local_comment="Or on a machine of your own, with a JDK and Maven:",
+        missing_classes="The lesson's own classes are missing: run `make` in the project's folder.",
     ),
     "zh-TW": FirstCellText(
-        installs="在 Colab、Kaggle 之類的地方，這裡會安裝缺少的套件，其他一概不動。",
-        needs_java="這份筆記本用的是 Java，Colab 沒有它的核心。請到 Binder 上開啟：",
-        at_home="或在自己的電腦上開啟，要先裝好 JDK 與 Maven：",
-        no_classes="找不到這一課自己的類別：請在專案的資料夾裡執行 `make`。",
+        install_comment="在 Colab、Kaggle 之類的地方，這裡會安裝缺少的套件，其他一概不動。",
+        binder_comment="這份筆記本用的是 Java，Colab 沒有它的核心。請到 Binder 上開啟：",
+        local_comment="或在自己的電腦上開啟，要先裝好 JDK 與 Maven：",
+        missing_classes="找不到這一課自己的類別：請在專案的資料夾裡執行 `make`。",
     ),
 }
 
@@ -86,11 +86,11 @@ class Service:
     address: str  # {path} stands for the notebook's path, {quoted} for the percent-encoded path
 
     def link(self, notebook: Notebook) -> str:
-        path = project_path(notebook)
+        path = get_project_path(notebook)
         return self.address.format(path=path, quoted=quote(path, safe=""))
 
 
-def project_path(notebook: Notebook) -> str:
+def get_project_path(notebook: Notebook) -> str:
     """Return a notebook's path within the project."""
     return notebook.path.relative_to(notebook.lesson.parent.parent).as_posix()
 
@@ -110,7 +110,7 @@ BINDER = Service(
 SOURCE = Service("GitHub", f"{FILES}/{{path}}")
 
 
-def line_address(file: Path, line: int) -> str:
+def get_line_address(file: Path, line: int) -> str:
     """Return the address of a line of one of the project's files."""
     return f"{FILES}/{file.relative_to(ROOT).as_posix()}#L{line}"
 
@@ -128,6 +128,6 @@ def render_install_cell(notebook: Notebook) -> str:
     """Return the code of a notebook's first cell, or "" for an unknown framework."""
     if notebook.framework not in FRAMEWORKS:
         return ""
-    code = PYTHON if FRAMEWORKS[notebook.framework].is_python else JAVA
+    code = PYTHON_CELL if FRAMEWORKS[notebook.framework].is_python else JAVA_CELL
     text = FIRST_CELL_TEXTS.get(notebook.language, FIRST_CELL_TEXTS[ORIGINAL])
     return code.format(framework=notebook.framework, text=text)

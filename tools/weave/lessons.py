@@ -20,15 +20,15 @@ SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 class LessonError(Exception):
-    """A fault in a lesson; its message begins with the file and, if known, the line."""
+    """An error in a lesson; its message begins with the file and, if known, the line."""
 
     def __init__(self, message: str, file: Path, line: int | None = None) -> None:
         super().__init__(message, file, line)  # all arguments, so that it can be pickled
 
     def __str__(self) -> str:
         message, file, line = self.args
-        place = shorten_path(file) if line is None else f"{shorten_path(file)}:{line}"
-        return f"{place}: {message}"
+        location = shorten_path(file) if line is None else f"{shorten_path(file)}:{line}"
+        return f"{location}: {message}"
 
 
 @dataclass(frozen=True)
@@ -170,13 +170,13 @@ def _list_requested(
         "framework": find_frameworks(*lessons),
     }
     if not (available["language"] and available["framework"]):
-        fault = "no lesson here: need LESSON/text.LANGUAGE.md and LESSON/code.FRAMEWORK.py"
-        raise LessonError(fault, root / "lessons")
+        message = "no lesson here: need LESSON/text.LANGUAGE.md and LESSON/code.FRAMEWORK.py"
+        raise LessonError(message, root / "lessons")
     for what, names in available.items():
         for name in names:
             if not SAFE_NAME.fullmatch(name):
-                fault = f"a {what} named {name!r}: need a name of a-z, A-Z, 0-9, - and _"
-                raise LessonError(fault, root / "lessons")
+                message = f"a {what} named {name!r}: need a name of a-z, A-Z, 0-9, - and _"
+                raise LessonError(message, root / "lessons")
     languages = choose("language", languages, available["language"], root / "lessons")
     frameworks = choose("framework", frameworks, available["framework"], root / "lessons")
     for lesson in lessons:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode, v4
 
-from tools.compare.pictures import read_css_width, render_png
+from tools.compare.pixels import read_css_width, render_png
 from tools.weave.credit import render_credit
 from tools.weave.launch import INSTALL, render_install_cell
 from tools.weave.lessons import LessonError, Notebook, find_frameworks
@@ -55,8 +55,8 @@ def weave(notebook: Notebook) -> NotebookNode:
 
     lines: dict[str, int] = {}  # the line of the text at which each cell is inserted, by name
     if INSTALL in cells:
-        fault = f"a cell named {INSTALL!r}: the weave adds a cell of that name"
-        raise LessonError(fault, notebook.code, cells[INSTALL].marker)
+        message = f"a cell named {INSTALL!r}: the weave adds a cell of that name"
+        raise LessonError(message, notebook.code, cells[INSTALL].marker)
     for passage in read_text(notebook.text, notebook.framework):
         if not passage.cell:
             add_prose(link_lessons(embed_images(passage, notebook.text)))
@@ -65,11 +65,11 @@ def weave(notebook: Notebook) -> NotebookNode:
             node.cells.append(v4.new_code_cell(code, id=INSTALL))
         name = passage.cell
         if name in lines:
-            fault = f"cell {name!r} is asked for twice, first on line {lines[name]}"
-            raise LessonError(fault, notebook.text, passage.line)
+            message = f"cell {name!r} is inserted twice, first on line {lines[name]}"
+            raise LessonError(message, notebook.text, passage.line)
         if name not in cells:
-            fault = f"unknown cell {name!r}: {notebook.code.name} has no cell of that name"
-            raise LessonError(fault, notebook.text, passage.line)
+            message = f"unknown cell {name!r}: {notebook.code.name} has no cell of that name"
+            raise LessonError(message, notebook.text, passage.line)
         lines[name] = passage.line
         cell = cells[name]
         metadata = {"tags": cell.tags} if cell.tags else {}
@@ -78,12 +78,12 @@ def weave(notebook: Notebook) -> NotebookNode:
     for passage in read_passages(notebook.text):
         is_on_a_slide = passage.block is not None and passage.block.kind == "slide"
         if is_on_a_slide and passage.cell and passage.cell not in lines:
-            fault = f"unknown cell {passage.cell!r}: the text does not ask for it"
-            raise LessonError(fault, notebook.text, passage.line)
+            message = f"unknown cell {passage.cell!r}: the text does not insert it"
+            raise LessonError(message, notebook.text, passage.line)
     for name, cell in cells.items():
         if name not in lines:
-            fault = f"unused cell {name!r}: {notebook.text.name} does not ask for it"
-            raise LessonError(fault, cell.file, cell.marker)
+            message = f"unused cell {name!r}: {notebook.text.name} does not insert it"
+            raise LessonError(message, cell.file, cell.marker)
     return node
 
 
@@ -131,7 +131,7 @@ def embed_images(
         try:
             return make_tag(drawing.read_text(encoding="utf-8"), " ".join(image["alt"].split()))
         except (OSError, ValueError) as error:
-            fault = f"image {image['file']}: {getattr(error, 'strerror', error)}"
-            raise LessonError(fault, text, line) from None
+            message = f"image {image['file']}: {getattr(error, 'strerror', error)}"
+            raise LessonError(message, text, line) from None
 
     return IMAGE.sub(embed, passage.prose)

@@ -18,7 +18,7 @@ from tools.weave.words import read_translations
 
 @dataclass(frozen=True)
 class ProgrammingLanguage:
-    """How a code file marks its cells, and which kernel runs them."""
+    """The syntax of cells in a code file, and the kernel that runs them."""
 
     comment: str
     jupytext: str
@@ -41,7 +41,7 @@ PROGRAMMING_LANGUAGES = {
 
 @dataclass
 class ProgramCell:
-    """A code cell, and its place in the code file."""
+    """A code cell, and its location in the code file."""
 
     name: str
     source: str
@@ -71,22 +71,22 @@ def _parse_cells(file: Path, program: str) -> list[ProgramCell]:
     starts = [i for i, line in enumerate(lines) if re.match(rf"{language.comment}\s*%%", line)]
     for i in starts:
         if not lines[i].startswith(marker):
-            raise LessonError(f"a cell marker: need {marker}, with one blank", file, i + 1)
+            raise LessonError(f"a cell marker: need {marker}, with one space", file, i + 1)
     for i, line in enumerate(lines[: starts[0] if starts else None]):
         if line.strip() and not line.startswith(language.comment):
-            fault = f"code before the first cell: need {marker} NAME above it"
-            raise LessonError(fault, file, i + 1)
+            message = f"code before the first cell: need {marker} NAME above it"
+            raise LessonError(message, file, i + 1)
     cells: dict[str, ProgramCell] = {}
     for start, end in pairwise([*starts, len(lines)]):
         # Parse cell by cell: in a whole program, jupytext would also find cell markers in strings.
         cell = jupytext.reads("".join(lines[start:end]), fmt=language.jupytext).cells[0]
         name = cell.metadata.get("title", "")
         if cell.cell_type != "code" or not CELL_NAME.fullmatch(name):
-            fault = f"a cell named {name!r}: need {marker} NAME, of a-z, 0-9 and -"
-            raise LessonError(fault, file, start + 1)
+            message = f"a cell named {name!r}: need {marker} NAME, of a-z, 0-9 and -"
+            raise LessonError(message, file, start + 1)
         if name in cells:
-            fault = f"cell {name!r} is defined twice, first on line {cells[name].marker}"
-            raise LessonError(fault, file, start + 1)
+            message = f"cell {name!r} is defined twice, first on line {cells[name].marker}"
+            raise LessonError(message, file, start + 1)
         source = cell.source.lstrip("\n")
         first_line = start + 2 + len(cell.source) - len(source)
         tags = cell.metadata.get("tags", [])

@@ -1,6 +1,6 @@
-"""Read a lesson's texts: Markdown that refers to code cells, with blocks for some readers only.
+"""Read a lesson's texts: Markdown that inserts code cells, with blocks for some readers only.
 
-``<<name>>`` on a line of its own inserts the code cell of that name. Blocks end with ``:::``:
+``<<name>>`` on a separate line inserts the code cell of that name. Blocks end with ``:::``:
 
     :::{only} jax               for readers of these frameworks
     :::{live} clock-hands       the caption of that live figure, which only the web site shows
@@ -101,8 +101,8 @@ def read_passages(file: Path) -> Iterator[Passage]:
             fence = "" if is_end else fence
         elif opening := BLOCK.fullmatch(line):
             if block is not None:
-                fault = f"a block within the block of line {block.line}"
-                raise LessonError(fault, file, number)
+                message = f"a block within the block of line {block.line}"
+                raise LessonError(message, file, number)
             yield passage
             block = _parse_block(opening[1], opening[2].split(), file, number)
             passage = Passage(number + 1, block=block)
@@ -143,8 +143,8 @@ def _parse_block(kind: str, words: list[str], file: Path, line: int) -> Block:
     if kind == LIVE:
         return Block(kind, line, name=_check_live_figure(" ".join(words), file, line))
     if words:
-        fault = f"a slide named {' '.join(words)!r}: write the name as a heading"
-        raise LessonError(fault, file, line)
+        message = f"a slide named {' '.join(words)!r}: write the name as a heading"
+        raise LessonError(message, file, line)
     return Block(kind, line)
 
 
@@ -152,8 +152,8 @@ def _check_live_figure(name: str, file: Path, line: int) -> str:
     """Return the name if the lesson has such a live figure. Raise LessonError otherwise."""
     figures = sorted(path.stem for path in file.parent.glob("live/*.js"))
     if name not in figures:
-        fault = f"no live figure {name!r}; there are: {', '.join(figures)}"
-        raise LessonError(fault, file, line)
+        message = f"no live figure {name!r}; there are: {', '.join(figures)}"
+        raise LessonError(message, file, line)
     return name
 
 
@@ -165,7 +165,7 @@ def _parse_request(request: str, block: Block | None, file: Path, line: int) -> 
     if not CELL_NAME.fullmatch(name):
         raise LessonError(f"a cell named {name!r}: need a name of a-z, 0-9 and -", file, line)
     if block is not None and block.kind == LIVE:
-        raise LessonError(f"cell {name!r} in a block for the web site alone", file, line)
+        raise LessonError(f"cell {name!r} in a block for the web site only", file, line)
     if part and part not in PARTS:
         raise LessonError(f"no part {part!r} of a cell; there are: {', '.join(PARTS)}", file, line)
     return Passage(line, cell=name, parts=(part,) if part else PARTS, block=block)
@@ -191,15 +191,17 @@ def check_same_order(notebook: Notebook) -> None:
     original = find_original(notebook.lesson)
     if notebook.text == original:
         return
-    pairs = zip_longest(_outline(original), _outline(notebook.text), fillvalue=("the end", None))
+    pairs = zip_longest(
+        _list_outline(original), _list_outline(notebook.text), fillvalue=("the end", None)
+    )
     for (expected, expected_line), (actual, line) in pairs:
         if expected != actual:
-            place = "" if expected_line is None else f" (line {expected_line})"
-            fault = f"{actual}, where {original.name} has {expected}{place}"
-            raise LessonError(fault, notebook.text, line)
+            location = "" if expected_line is None else f" (line {expected_line})"
+            message = f"{actual}, where {original.name} has {expected}{location}"
+            raise LessonError(message, notebook.text, line)
 
 
-def _outline(file: Path) -> list[tuple[str, int | None]]:
+def _list_outline(file: Path) -> list[tuple[str, int | None]]:
     """Return each block, cell and heading with its line; a heading is represented by its level."""
     outline: list[tuple[str, int | None]] = []
     block = None

@@ -2,13 +2,13 @@
 
 ``words.zh-TW.toml``, beside ``text.zh-TW.md``, is one table for the code of all frameworks:
 
-    names = ["CNN", "Keras"]        # stay as they are
-    strings = ["Blues", "log"]      # stay if they are a whole string, which the program reads
+    names = ["CNN", "Keras"]        # not translated
+    strings = ["Blues", "log"]      # not translated if they are a whole string, which the program reads
 
     [words]
     "largest difference" = "最大的差"
 
-Entries are replaced in comments, docstrings and strings, the longest first, but not next to a letter or digit. A blank
+Entries are replaced in comments, docstrings and strings, the longest first, but not next to a letter or digit. A space
 in an entry also matches the end of a line. Every English word needs an entry, and every entry must be used.
 """
 
@@ -28,7 +28,7 @@ TABLE = {"words": dict, "names": list, "strings": list}
 # A token is translated if it looks like an English word: unlike W_q, d2l.plot, float64 or NumPy.
 TOKEN = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
 WORD = re.compile(r"[A-Za-z][a-z]+|[A-Z]{2,}")
-MAX_FAULTS = 20  # in one message
+MAX_ITEMS = 20  # in one message
 
 
 @dataclass
@@ -56,24 +56,24 @@ class Translations:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """A pattern of any entry, the longest first."""
+        """A pattern that matches any entry, the longest first."""
         longest_first = sorted([*self.words, *self.names], key=len, reverse=True)
-        return re.compile("|".join(map(_entry_pattern, longest_first)) or "(?!)")
+        return re.compile("|".join(map(_make_entry_pattern, longest_first)) or "(?!)")
 
     def translate_cells(self, cells: list[tuple[str, int]], file: Path) -> list[str]:
-        """Return the cells' programs in this language; each comes with its line in the file.
+        """Return the cells' programs in this language; ``cells`` has each program with its line in the file.
 
         Raises LessonError for words that have no entry.
         """
-        faults: list[tuple[int, str]] = []
+        missing: list[tuple[int, str]] = []
         for source, cell_line in cells:
             for fragment in find_fragments(source, file.suffix):
                 line = cell_line + source[: fragment.start].count("\n")
-                faults += [(line, words) for words in self.translate(fragment).missing]
-        if faults:
-            (first_line, words), *others = faults[:MAX_FAULTS]
-            messages = [f"no words for {words!r} in {self.file.name}"]
-            messages += [f"{file.name}:{line}: no words for {words!r}" for line, words in others]
+                missing += [(line, words) for words in self.translate(fragment).missing]
+        if missing:
+            (first_line, words), *others = missing[:MAX_ITEMS]
+            messages = [f"no entry for {words!r} in {self.file.name}"]
+            messages += [f"{file.name}:{line}: no entry for {words!r}" for line, words in others]
             raise LessonError("\n".join(messages), file, first_line)
         return [self._translate_program(source, file, line) for source, line in cells]
 
@@ -123,7 +123,7 @@ def _append_unchanged(text: str, translation: Translation) -> None:
         translation.missing.append(" ".join(text.split()))
 
 
-def _entry_pattern(entry: str) -> str:
+def _make_entry_pattern(entry: str) -> str:
     """Return a pattern that matches an entry, but not within a word or a name such as d2l.plot."""
     words = r"\s+".join(map(re.escape, entry.split(" ")))
     before = r"(?<![A-Za-z0-9_.])" if entry[:1].isalnum() else ""
@@ -180,8 +180,8 @@ def check_no_unused_entries(translations: Translations, programs: list[Path]) ->
         used_entries |= translations.find_used_entries(cells, file.suffix)
     unused = [entry for entry in translations.entries if entry not in used_entries]
     if unused:
-        fault = f"no code file needs {', '.join(map(repr, unused[:MAX_FAULTS]))}"
-        raise LessonError(fault, translations.file, _find_line(translations.file, unused[0]))
+        message = f"no code file needs {', '.join(map(repr, unused[:MAX_ITEMS]))}"
+        raise LessonError(message, translations.file, _find_line(translations.file, unused[0]))
 
 
 def _find_line(table: Path, entry: str) -> int | None:

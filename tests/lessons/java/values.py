@@ -61,8 +61,8 @@ class Java:
     def run(self, code: str) -> None:
         """Run code. Raises JavaError with the message of the compiler or the program."""
         result = self.kernel.execute_extra(code)
-        if result.fault:
-            raise JavaError(f"{result.fault}\n{code[:2000]}")
+        if result.traceback:
+            raise JavaError(f"{result.traceback}\n{code[:2000]}")
 
     def keep(self, cell: str, names: list[str], num_figures: int = 0) -> None:
         values = "".join(f', "{name}", {name}' for name in names)

@@ -40,16 +40,18 @@ class Mask:
         return None if self.valid_lens is None else np.arange(self.n) < self.valid_lens[:, None]
 
     @property
-    def additive(self) -> np.ndarray | None:
+    def additive_mask(self) -> np.ndarray | None:
         """Any mask as numbers to add to the scores; broadcasts to (BATCH, HEADS, n, n)."""
         is_visible = np.tri(self.n, dtype=bool) if self.causal else self.key_mask
         if is_visible is None:
             return self.score_bias
-        additive = np.where(is_visible, 0, -np.inf).astype("float32")
-        return additive if self.causal else additive[:, None, None]
+        mask = np.where(is_visible, 0, -np.inf).astype("float32")
+        return mask if self.causal else mask[:, None, None]
 
 
-def optional_converter(make: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray | None], Any]:
+def make_optional_converter(
+    make: Callable[[np.ndarray], Any],
+) -> Callable[[np.ndarray | None], Any]:
     """Return a converter to the framework's arrays that passes None through."""
     return lambda array: None if array is None else make(array)
 

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from d2l_compat import jax as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
 
-array = optional_converter(jnp.asarray)
+to_array = make_optional_converter(jnp.asarray)
 
 
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -30,33 +30,33 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
 
         return lambda: jax.block_until_ready(gradients(variables, X, **masks))
 
-    def shim_layer() -> Step:
+    def prepare_shim() -> Step:
         layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
-        lens, bias = array(mask.valid_lens), array(mask.score_bias)
+        lens, bias = to_array(mask.valid_lens), to_array(mask.score_bias)
         return make_step(layer, valid_lens=lens, causal=mask.causal, score_bias=bias)
 
-    def upstream_layer() -> Step:
+    def prepare_upstream() -> Step:
         from d2l import jax as upstream
 
         layer = upstream.MultiHeadAttention(WIDTH, HEADS, 0.0)
-        return make_step(layer, valid_lens=array(mask.all_lens))
+        return make_step(layer, valid_lens=to_array(mask.all_lens))
 
-    def own_layer() -> Step:
+    def prepare_own() -> Step:
         layer = nn.MultiHeadDotProductAttention(HEADS, qkv_features=WIDTH, use_bias=False)
         # The layer does not accept a bias, but its attention function does.
         if mask.score_bias is not None:
             return make_step(
-                layer.clone(attention_fn=attend_with_bias), mask=array(mask.score_bias)
+                layer.clone(attention_fn=attend_with_bias), mask=to_array(mask.score_bias)
             )
         if mask.causal:
             return make_step(layer, mask=nn.make_causal_mask(X[:1, :, 0], dtype=jnp.bool_))
         return make_step(
-            layer, mask=None if mask.key_mask is None else array(mask.key_mask[:, None, None])
+            layer, mask=None if mask.key_mask is None else to_array(mask.key_mask[:, None, None])
         )
 
     if mask.score_bias is not None:
-        return {"shim": shim_layer, "own": own_layer}
-    return {"shim": shim_layer, "upstream": upstream_layer, "own": own_layer}
+        return {"shim": prepare_shim, "own": prepare_own}
+    return {"shim": prepare_shim, "upstream": prepare_upstream, "own": prepare_own}
 
 
 def attend_with_bias(

@@ -6,9 +6,9 @@ from d2l_compat import mxnet as d2l  # isort: skip
 from mxnet import autograd
 from mxnet import np as mx
 
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
 
-array = optional_converter(mx.array)
+to_array = make_optional_converter(mx.array)
 
 
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -28,16 +28,16 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
 
         return run
 
-    def shim_layer() -> Step:
+    def prepare_shim() -> Step:
         layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
-        lens, bias = array(mask.valid_lens), array(mask.score_bias)
+        lens, bias = to_array(mask.valid_lens), to_array(mask.score_bias)
         return make_step(layer, lens, causal=mask.causal, score_bias=bias)
 
-    def upstream_layer() -> Step:
+    def prepare_upstream() -> Step:
         from d2l import mxnet as upstream
 
-        return make_step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), array(mask.all_lens))
+        return make_step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), to_array(mask.all_lens))
 
     if mask.score_bias is not None:
-        return {"shim": shim_layer}
-    return {"shim": shim_layer, "upstream": upstream_layer}
+        return {"shim": prepare_shim}
+    return {"shim": prepare_shim, "upstream": prepare_upstream}

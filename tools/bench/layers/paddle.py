@@ -5,9 +5,9 @@ import numpy as np
 import paddle
 
 from d2l_compat import paddle as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
 
-tensor = optional_converter(paddle.to_tensor)
+to_tensor = make_optional_converter(paddle.to_tensor)
 
 
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -22,13 +22,13 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
 
         return run
 
-    def shim_layer() -> Step:
+    def prepare_shim() -> Step:
         layer = d2l.MultiHeadAttention(WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
-        lens, bias = tensor(mask.valid_lens), tensor(mask.score_bias)
+        lens, bias = to_tensor(mask.valid_lens), to_tensor(mask.score_bias)
         return make_step(layer, lens, causal=mask.causal, score_bias=bias)
 
-    def own_layer() -> Step:
+    def prepare_own() -> Step:
         layer = paddle.nn.MultiHeadAttention(WIDTH, HEADS, bias_attr=False)
-        return make_step(layer, attn_mask=tensor(mask.additive))
+        return make_step(layer, attn_mask=to_tensor(mask.additive_mask))
 
-    return {"shim": shim_layer, "own": own_layer}
+    return {"shim": prepare_shim, "own": prepare_own}

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from d2l_compat import torch as d2l
-from tools.bench.layers import BATCH, HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
+from tools.bench.layers import BATCH, HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
 
-tensor = optional_converter(torch.tensor)
+to_tensor = make_optional_converter(torch.tensor)
 
 
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -24,27 +24,27 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
 
         return run
 
-    def shim_layer() -> Step:
+    def prepare_shim() -> Step:
         layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
-        lens, bias = tensor(mask.valid_lens), tensor(mask.score_bias)
+        lens, bias = to_tensor(mask.valid_lens), to_tensor(mask.score_bias)
         return make_step(layer, lens, causal=mask.causal, score_bias=bias)
 
-    def upstream_layer() -> Step:
+    def prepare_upstream() -> Step:
         from d2l import torch as upstream
 
-        return make_step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), tensor(mask.all_lens))
+        return make_step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), to_tensor(mask.all_lens))
 
-    def own_layer() -> Step:
+    def prepare_own() -> Step:
         layer = nn.MultiheadAttention(WIDTH, HEADS, bias=False, batch_first=True)
         if mask.key_mask is not None:
-            return make_step(layer, key_padding_mask=tensor(~mask.key_mask), need_weights=False)
-        additive = mask.additive
+            return make_step(layer, key_padding_mask=to_tensor(~mask.key_mask), need_weights=False)
+        additive = mask.additive_mask
         if mask.score_bias is not None:  # the layer needs the heads' biases for each example
             additive = np.tile(mask.score_bias, (BATCH, 1, 1))
         return make_step(
-            layer, attn_mask=tensor(additive), is_causal=mask.causal, need_weights=False
+            layer, attn_mask=to_tensor(additive), is_causal=mask.causal, need_weights=False
         )
 
     if mask.score_bias is not None:
-        return {"shim": shim_layer, "own": own_layer}
-    return {"shim": shim_layer, "upstream": upstream_layer, "own": own_layer}
+        return {"shim": prepare_shim, "own": prepare_own}
+    return {"shim": prepare_shim, "upstream": prepare_upstream, "own": prepare_own}

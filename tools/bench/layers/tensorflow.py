@@ -5,9 +5,9 @@ import keras
 import tensorflow as tf
 
 from d2l_compat import tensorflow as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, optional_converter
+from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
 
-tensor = optional_converter(tf.constant)
+to_tensor = make_optional_converter(tf.constant)
 
 
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
@@ -24,20 +24,20 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
 
         return run
 
-    def shim_layer() -> Step:
-        lens, bias = tensor(mask.valid_lens), tensor(mask.score_bias)
+    def prepare_shim() -> Step:
+        lens, bias = to_tensor(mask.valid_lens), to_tensor(mask.score_bias)
         return make_step(d2l.MultiHeadAttention(*sizes), lens, causal=mask.causal, score_bias=bias)
 
-    def upstream_layer() -> Step:
+    def prepare_upstream() -> Step:
         from d2l import tensorflow as upstream
 
-        return make_step(upstream.MultiHeadAttention(*sizes), tensor(mask.all_lens))
+        return make_step(upstream.MultiHeadAttention(*sizes), to_tensor(mask.all_lens))
 
-    def own_layer() -> Step:
+    def prepare_own() -> Step:
         layer = keras.layers.MultiHeadAttention(HEADS, WIDTH // HEADS, use_bias=False)
-        key_mask = None if mask.key_mask is None else tensor(mask.key_mask[:, None])
+        key_mask = None if mask.key_mask is None else to_tensor(mask.key_mask[:, None])
         return make_step(layer, attention_mask=key_mask, use_causal_mask=mask.causal)
 
     if mask.score_bias is not None:
-        return {"shim": shim_layer}
-    return {"shim": shim_layer, "upstream": upstream_layer, "own": own_layer}
+        return {"shim": prepare_shim}
+    return {"shim": prepare_shim, "upstream": prepare_upstream, "own": prepare_own}

@@ -1,4 +1,4 @@
-// What scripts say on a page: Sphinx's search, and the buttons that copy code (site.js).
+// Translations of the messages of scripts: Sphinx's search, and the buttons that copy code (site.js).
 Documentation.addTranslations({
   locale: "zh_Hant_TW",
   plural_expr: "0",

@@ -23,19 +23,19 @@ final class Checks {
 
     private Checks() {}
 
-    static IllegalArgumentException fault(String what, Object got, String need) {
+    static IllegalArgumentException error(String what, Object got, String need) {
         return new IllegalArgumentException("%s: got %s; need %s".formatted(what, got, need));
     }
 
     static void integer(String what, long value, long minimum) {
         if (value < minimum) {
-            throw fault(what, value, "an integer of at least " + minimum);
+            throw error(what, value, "an integer of at least " + minimum);
         }
     }
 
     static void dropout(float value) {
         if (!(0 <= value && value <= 1)) {
-            throw fault("dropout", value, "a probability, from 0 to 1");
+            throw error("dropout", value, "a probability, from 0 to 1");
         }
     }
 
@@ -43,7 +43,7 @@ final class Checks {
         integer("numHiddens", numHiddens, 1);
         integer("numHeads", numHeads, 1);
         if (numHiddens % numHeads != 0) {
-            throw fault(
+            throw error(
                     "numHiddens",
                     "%s with numHeads %s".formatted(numHiddens, numHeads),
                     "a multiple of numHeads, so that every head gets an equal share");
@@ -55,14 +55,14 @@ final class Checks {
         rank("X", shape, "batch * heads", "steps", "numHiddens / heads");
         if (shape.get(0) % numHeads != 0) {
             String got = "shape %s with numHeads %s".formatted(shape, numHeads);
-            throw fault("X", got, "a batch that is a multiple of numHeads");
+            throw error("X", got, "a batch that is a multiple of numHeads");
         }
     }
 
     /** Checks that there are {@code min} to {@code max} arrays, which {@code need} names. */
     static void inputCount(NDList inputs, int min, int max, String need) {
         if (inputs.size() < min || inputs.size() > max) {
-            throw fault("inputs", inputs.size() + " arrays", need);
+            throw error("inputs", inputs.size() + " arrays", need);
         }
     }
 
@@ -71,7 +71,7 @@ final class Checks {
         List<DataType> types = Stream.of(arrays).map(NDArray::getDataType).distinct().toList();
         if (types.size() > 1 || !types.get(0).isFloating()) {
             String names = types.stream().map(Checks::dtypeName).collect(Collectors.joining(", "));
-            throw fault(what, "dtype " + names, "one floating-point dtype");
+            throw error(what, "dtype " + names, "one floating-point dtype");
         }
     }
 
@@ -84,13 +84,13 @@ final class Checks {
     static void rank(String what, Shape shape, String... axes) {
         if (shape.dimension() != axes.length) {
             String need = "%s dimensions (%s)".formatted(axes.length, String.join(", ", axes));
-            throw fault(what, "shape " + shape, need);
+            throw error(what, "shape " + shape, need);
         }
     }
 
     static void lastDimension(String what, Shape shape, long size) {
         if (shape.getLastDimension() != size) {
-            throw fault(what, "shape " + shape, "a last dimension of " + size);
+            throw error(what, "shape " + shape, "a last dimension of " + size);
         }
     }
 
@@ -104,30 +104,30 @@ final class Checks {
         rank("values", values, "batch", "keys", "features");
         if (queries.get(0) != keys.get(0) || keys.get(0) != values.get(0)) {
             String got = "%s, %s and %s".formatted(queries.get(0), keys.get(0), values.get(0));
-            throw fault("batch sizes of queries, keys and values", got, "equal batch sizes");
+            throw error("batch sizes of queries, keys and values", got, "equal batch sizes");
         }
         if (queries.get(2) == 0) {
-            throw fault("queries", "shape " + queries, "at least one feature");
+            throw error("queries", "shape " + queries, "at least one feature");
         }
         if (keys.get(1) != values.get(1)) {
             String got = "%s keys and %s values".formatted(keys.get(1), values.get(1));
-            throw fault("keys and values", got, "one value for each key");
+            throw error("keys and values", got, "one value for each key");
         }
     }
 
     /** Returns {@code value} cast to {@code type}. */
     static <T> T instance(String what, Object value, Class<T> type, String need) {
         if (!type.isInstance(value)) {
-            throw fault(what, value == null ? null : value.getClass().getSimpleName(), need);
+            throw error(what, value == null ? null : value.getClass().getSimpleName(), need);
         }
         return type.cast(value);
     }
 
-    /** Checks that no query is without a key, since the last query is aligned with the last key. */
+    /** Checks that every query has a key, since the last query is aligned with the last key. */
     static void causal(long numQueries, long numKeys) {
         if (numQueries > numKeys) {
             String got = "%s queries and %s keys".formatted(numQueries, numKeys);
-            throw fault("causal attention", got, "at least one key for each query");
+            throw error("causal attention", got, "at least one key for each query");
         }
     }
 
@@ -148,7 +148,7 @@ final class Checks {
                     allowed.entrySet().stream()
                             .map(each -> "(%s), here %s".formatted(each.getKey(), each.getValue()))
                             .collect(Collectors.joining(" or "));
-            throw fault("scoreBias", "shape " + shape, "shape " + need);
+            throw error("scoreBias", "shape " + shape, "shape " + need);
         }
     }
 
@@ -159,7 +159,7 @@ final class Checks {
         integer("maxLen", maxLen, 1);
         tableSize(maxLen, numHiddens);
         if (numHiddens % 2 != 0) {
-            throw fault("numHiddens", numHiddens, "an even number, since pairs are rotated");
+            throw error("numHiddens", numHiddens, "an even number, since pairs are rotated");
         }
         finiteAbove("base", base, 1);
         finiteAbove("positionScale", positionScale, 0);
@@ -168,7 +168,7 @@ final class Checks {
 
     private static void finiteAbove(String what, double value, int bound) {
         if (!(bound < value && value < Double.POSITIVE_INFINITY)) {
-            throw fault(what, value, "a finite number above " + bound);
+            throw error(what, value, "a finite number above " + bound);
         }
     }
 
@@ -176,21 +176,21 @@ final class Checks {
     static void validLens(NDArray validLens, long batch, long numQueries) {
         if (!validLens.getDataType().isInteger()) {
             String got = "dtype " + dtypeName(validLens.getDataType());
-            throw fault("validLens", got, "an integer dtype");
+            throw error("validLens", got, "an integer dtype");
         }
         Shape shape = validLens.getShape();
         Shape perExample = new Shape(batch);
         Shape perQuery = new Shape(batch, numQueries);
         if (!shape.equals(perExample) && !shape.equals(perQuery)) {
             String need = "shape %s, a length per example, or %s, one per query";
-            throw fault("validLens", "shape " + shape, need.formatted(perExample, perQuery));
+            throw error("validLens", "shape " + shape, need.formatted(perExample, perQuery));
         }
     }
 
     static void validLensRange(long length, long numKeys) {
         if (length < 0 || length > numKeys) {
             String need = "lengths from 0 to %s, the number of keys".formatted(numKeys);
-            throw fault("validLens", "a length of " + length, need);
+            throw error("validLens", "a length of " + length, need);
         }
     }
 
@@ -198,7 +198,7 @@ final class Checks {
     static void tableSize(int maxLen, int numHiddens) {
         if ((long) maxLen * numHiddens > Integer.MAX_VALUE) {
             String got = "%s with numHiddens %s".formatted(maxLen, numHiddens);
-            throw fault("maxLen", got, "at most " + Integer.MAX_VALUE + " numbers in the table");
+            throw error("maxLen", got, "at most " + Integer.MAX_VALUE + " numbers in the table");
         }
     }
 
@@ -208,7 +208,7 @@ final class Checks {
         if (offset > maxLen - numSteps) { // offset + numSteps could overflow
             String need = "at most %s in all; make the layer with a larger maxLen";
             String got = "%s positions from offset %s".formatted(numSteps, offset);
-            throw fault("positions", got, need.formatted(maxLen));
+            throw error("positions", got, need.formatted(maxLen));
         }
     }
 }

@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.function.UnaryOperator;
 
 /**
- * Counts a layer's multiplications, and the steps that must follow one another.
+ * Counts a layer's multiplications, and the steps that have to follow one another.
  *
  * <p>Both are counted among the products that a {@link Trace} records.
  */
@@ -26,7 +26,7 @@ public final class Counting {
             Trace trace = new Trace();
             NDArray output = layer.apply(trace.watch(copy(input, scratch)));
             Map<Trace.Product, Long> chainLengths = new HashMap<>();
-            // They are in the order of their computation, so each comes after those it needs.
+            // In the order of computation, so that each product comes after those that it needs.
             for (Trace.Product product : trace.products()) {
                 chainLengths.put(product, 1 + longest(product.needs(), chainLengths));
             }

@@ -38,7 +38,7 @@ public final class Curves extends Figure<Curves> {
         super(3.5, 2.5);
         if (x.length != 1 && x.length != y.length) {
             String got = "%s of X and %s of Y".formatted(x.length, y.length);
-            throw Checks.fault("curves", got, "one X for all curves, or one for each");
+            throw Checks.error("curves", got, "one X for all curves, or one for each");
         }
         curves =
                 IntStream.range(0, y.length)
@@ -48,7 +48,7 @@ public final class Curves extends Figure<Curves> {
             Curve curve = curves.get(i);
             if (curve.x.length != curve.y.length) {
                 String got = "%s points in X and %s in Y".formatted(curve.x.length, curve.y.length);
-                throw Checks.fault("curve " + i, got, "the same number of each");
+                throw Checks.error("curve " + i, got, "the same number of each");
             }
         }
     }
@@ -112,10 +112,10 @@ public final class Curves extends Figure<Curves> {
                 .formatted(
                         name,
                         last + 1,
-                        Numbers.general(curve.x[0], 4),
-                        Numbers.fixed(curve.y[0], 2),
-                        Numbers.general(curve.x[last], 4),
-                        Numbers.fixed(curve.y[last], 2),
+                        Numbers.formatGeneral(curve.x[0], 4),
+                        Numbers.formatFixed(curve.y[0], 2),
+                        Numbers.formatGeneral(curve.x[last], 4),
+                        Numbers.formatFixed(curve.y[last], 2),
                         phrases.extent(finite));
     }
 
@@ -277,7 +277,7 @@ public final class Curves extends Figure<Curves> {
             double boxY = ys[candidate[1]];
             long hidden = 0;
             for (Curve curve : curves) {
-                // Counted along the curve, since its points may be far apart.
+                // Count along the curve, since its points may be far apart.
                 for (int i = 0; i + 1 < curve.x.length; i++) {
                     for (int part = 0; part <= 10; part++) {
                         double px = interpolate(horizontal, curve.x, i, part);

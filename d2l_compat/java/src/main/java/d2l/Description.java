@@ -75,6 +75,6 @@ record Description(
             low = Math.min(low, value);
             high = Math.max(high, value);
         }
-        return extent.formatted(Numbers.fixed(low, 2), Numbers.fixed(high, 2));
+        return extent.formatted(Numbers.formatFixed(low, 2), Numbers.formatFixed(high, 2));
     }
 }

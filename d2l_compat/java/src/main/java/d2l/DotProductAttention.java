@@ -16,8 +16,8 @@ import ai.djl.util.PairList;
  *
  * <p>Inputs: queries (batch, queries, d), keys (batch, keys, d), values (batch, keys, v), all of
  * one floating-point dtype, and optionally the valid lengths, as in {@link MaskedSoftmax}. Output:
- * (batch, queries, v). The result of a query without a valid key is the zero vector. The padding
- * itself must be finite all the same: zero times NaN is NaN.
+ * (batch, queries, v). The result of a query without a valid key is the zero vector. Padding must
+ * still be finite, because zero times NaN is NaN.
  *
  * <p>Two entries in a call's {@code params} may hide keys as well. With {@code causal}, true or
  * false, the last query sees every key, the one before it all but the last, and so on. {@code
@@ -69,8 +69,8 @@ public class DotProductAttention extends AbstractBlock {
     }
 
     private static NDArray divideByRoot(NDArray scores, long d) {
-        // Not scores.div(Math.sqrt(d)): DJL keeps that number in Java's memory and releases it at
-        // once, so the gradient could be computed with whatever is there later.
+        // Not scores.div(Math.sqrt(d)): DJL keeps that number in Java's memory and releases it
+        // before the gradient is computed.
         try (NDManager scratch = scores.getManager().newSubManager(scores.getDevice())) {
             NDArray one = scratch.ones(new Shape(1), scores.getDataType());
             return scores.div(one.mul(Math.sqrt(d)));

@@ -36,7 +36,7 @@ public final class Heatmaps extends Figure<Heatmaps> {
                         .toArray();
         if (finite.length == 0) {
             String got = "shape %s without a finite number".formatted(shape);
-            throw Checks.fault("matrices", got, "at least one number");
+            throw Checks.error("matrices", got, "at least one number");
         }
         double min = finite[0];
         double max = finite[finite.length - 1];
@@ -59,7 +59,7 @@ public final class Heatmaps extends Figure<Heatmaps> {
     public Heatmaps titles(String... titles) {
         if (titles.length != 0 && titles.length != grid[0].length) {
             String got = "%s for %s columns of heat maps".formatted(titles.length, grid[0].length);
-            throw Checks.fault("titles", got, "one for each column");
+            throw Checks.error("titles", got, "one for each column");
         }
         this.titles = List.of(titles);
         return this;
@@ -99,8 +99,8 @@ public final class Heatmaps extends Figure<Heatmaps> {
                                 numZeros,
                                 values.length,
                                 colorMap,
-                                Numbers.fixed(low, 2),
-                                Numbers.fixed(high, 2));
+                                Numbers.formatFixed(low, 2),
+                                Numbers.formatFixed(high, 2));
     }
 
     /** Returns a value's position on the colour scale, from 0 to 1. */

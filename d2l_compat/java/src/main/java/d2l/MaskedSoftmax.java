@@ -30,8 +30,8 @@ public final class MaskedSoftmax {
      * @param X scores, floating point, shape (batch, queries, keys)
      * @param validLens integers from 0 to the number of keys, shape (batch), or (batch, queries)
      *     for one length per query; null means every key
-     * @return weights of X's shape and dtype. Past the valid length they are exactly 0; each row sums to 1,
-     *     or to 0 where the length is 0
+     * @return weights of X's shape and dtype, exactly 0 past the valid length; each row sums to 1,
+     *     or to 0 if the length is 0
      * @throws IllegalArgumentException for a wrong rank, shape, dtype or range
      */
     public static NDArray maskedSoftmax(NDArray X, NDArray validLens) {
@@ -52,8 +52,7 @@ public final class MaskedSoftmax {
             scratch.tempAttachAll(X);
             NDArray isHidden = isHidden(validLens, masks, X);
             NDArray scores = bias == null ? X : X.add(bias);
-            // The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is
-            // NaN.
+            // The lowest finite score, since the softmax of a row of -inf would be NaN.
             NDArray lowest = X.zerosLike().add(lowestFinite(X.getDataType()));
             NDArray softmax = NDArrays.where(isHidden, lowest, scores).softmax(-1);
             NDArray weights = NDArrays.where(isHidden, X.zerosLike(), softmax);

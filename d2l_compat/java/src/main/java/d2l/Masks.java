@@ -5,7 +5,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.util.PairList;
 
-/** The masks of an attention call besides the lengths, which come in its {@code params}. */
+/** The masks in the {@code params} of an attention call: all of its masks but the lengths. */
 record Masks(boolean causal, NDArray scoreBias) {
 
     private static final String CAUSAL = "causal";
@@ -14,7 +14,7 @@ record Masks(boolean causal, NDArray scoreBias) {
     /**
      * Reads the masks of a call.
      *
-     * @param params null, like an empty list, means no masks
+     * @param params the call's; null and an empty list mean no masks
      * @throws IllegalArgumentException for an unknown name, since a mask that is silently ignored
      *     would go unnoticed, or for a value of a wrong type
      */
@@ -32,7 +32,7 @@ record Masks(boolean causal, NDArray scoreBias) {
                                 Checks.instance(
                                         SCORE_BIAS, param.getValue(), NDArray.class, "an NDArray");
                 default ->
-                        throw Checks.fault(
+                        throw Checks.error(
                                 "params", param.getKey(), CAUSAL + " or " + SCORE_BIAS);
             }
         }
@@ -44,7 +44,7 @@ record Masks(boolean causal, NDArray scoreBias) {
         check(queries, keys, 0);
     }
 
-    /** Checks that the masks fit so many heads; 0 means attention without an axis of heads. */
+    /** Checks that the masks fit this number of heads; 0 means no axis of heads. */
     void check(NDArray queries, NDArray keys, int numHeads) {
         long batch = queries.getShape().get(0);
         long numQueries = queries.getShape().get(1);
@@ -64,19 +64,19 @@ record Masks(boolean causal, NDArray scoreBias) {
      * @param manager the manager of a bias that had to be repeated
      * @return null if there are no masks
      */
-    PairList<String, Object> forHeads(long batch, int numHeads, NDManager manager) {
+    PairList<String, Object> headParams(long batch, int numHeads, NDManager manager) {
         PairList<String, Object> params = new PairList<>();
         if (causal) {
             params.add(CAUSAL, true);
         }
         if (scoreBias != null) {
-            params.add(SCORE_BIAS, perHead(batch, numHeads, manager));
+            params.add(SCORE_BIAS, biasPerHead(batch, numHeads, manager));
         }
         return params.isEmpty() ? null : params;
     }
 
     /** Reshapes the bias to (queries, keys) or (batch * heads, queries, keys). */
-    private NDArray perHead(long batch, int numHeads, NDManager manager) {
+    private NDArray biasPerHead(long batch, int numHeads, NDManager manager) {
         Shape shape = scoreBias.getShape();
         int axes = shape.dimension();
         if (axes == 2) {

@@ -107,7 +107,7 @@ public final class MultiHeadAttention extends AbstractBlock {
         W_k = addChildBlock("W_k", projection(numHiddens, bias));
         W_v = addChildBlock("W_v", projection(numHiddens, bias));
         W_o = addChildBlock("W_o", projection(numHiddens, bias));
-        // From -1/√n to 1/√n, as in PyTorch. DJL's default range is wider, with which the softmax
+        // From -1/√n to 1/√n, as in PyTorch. DJL's default range is wider: with it, the softmax
         // would start nearly one-hot.
         setInitializer(
                 new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1), Parameter.Type.WEIGHT);
@@ -143,7 +143,7 @@ public final class MultiHeadAttention extends AbstractBlock {
         checkSizes(queries.getShape(), keys.getShape(), values.getShape());
         Masks masks = Masks.of(params);
         masks.check(queries, keys, numHeads);
-        NDList perHead =
+        NDList headInputs =
                 new NDList(
                         transposeQkv(project(W_q, queries, parameterStore, training)),
                         transposeQkv(project(W_k, keys, parameterStore, training)),
@@ -154,11 +154,11 @@ public final class MultiHeadAttention extends AbstractBlock {
             Checks.validLens(validLens, queries.getShape().get(0), queries.getShape().get(1));
             NDArray lensPerHead = validLens.repeat(0, numHeads);
             lensPerHead.attach(queries.getManager()); // its own manager may stay open longer
-            perHead.add(lensPerHead);
+            headInputs.add(lensPerHead);
         }
         PairList<String, Object> headMasks =
-                masks.forHeads(queries.getShape().get(0), numHeads, queries.getManager());
-        NDArray pooled = attention.forward(parameterStore, perHead, training, headMasks).head();
+                masks.headParams(queries.getShape().get(0), numHeads, queries.getManager());
+        NDArray pooled = attention.forward(parameterStore, headInputs, training, headMasks).head();
         return new NDList(project(W_o, transposeOutput(pooled), parameterStore, training));
     }
 

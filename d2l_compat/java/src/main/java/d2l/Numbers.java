@@ -10,8 +10,8 @@ final class Numbers {
 
     private Numbers() {}
 
-    /** Formats a number with so many decimals. */
-    static String fixed(double value, int decimals) {
+    /** Formats a number with this many decimals. */
+    static String formatFixed(double value, int decimals) {
         if (!Double.isFinite(value)) {
             return nonFinite(value);
         }
@@ -19,8 +19,8 @@ final class Numbers {
         return sign(value) + digits;
     }
 
-    /** Formats a number with so many significant digits, without trailing zeros. */
-    static String general(double value, int digits) {
+    /** Formats a number with this many significant digits, without trailing zeros. */
+    static String formatGeneral(double value, int digits) {
         if (!Double.isFinite(value)) {
             return nonFinite(value);
         }

@@ -57,7 +57,7 @@ public final class Plots {
         Shape shape = matrices.getShape();
         if (shape.dimension() != 4) {
             String need = "4 dimensions (grid rows, grid columns, matrix rows, matrix columns)";
-            throw Checks.fault("matrices", "shape " + shape, need);
+            throw Checks.error("matrices", "shape " + shape, need);
         }
         double[] numbers = numbers(matrices);
         int rows = (int) shape.get(0);
@@ -78,7 +78,7 @@ public final class Plots {
     private static double[][] rows(String what, NDArray array) {
         Shape shape = array.getShape();
         if (shape.dimension() < 1 || shape.dimension() > 2) {
-            throw Checks.fault(
+            throw Checks.error(
                     what, "shape " + shape, "1 dimension (points) or 2 (curves, points)");
         }
         double[] numbers = numbers(array);

@@ -106,7 +106,7 @@ public final class PositionalEncoding extends AbstractBlock {
         if (!offset.getDataType().isInteger() || offset.size() != 1) {
             String dtype = Checks.dtypeName(offset.getDataType());
             String got = "dtype %s, shape %s".formatted(dtype, offset.getShape());
-            throw Checks.fault("offset", got, "an integer of at least 0");
+            throw Checks.error("offset", got, "an integer of at least 0");
         }
         return offset.toArray()[0].longValue();
     }

@@ -115,7 +115,7 @@ final class Svg {
     }
 
     /**
-     * Draws each cell as a square of its own, so that no viewer can blur it. Colours are 0xRRGGBB,
+     * Draws each cell as a separate square, so that no viewer can blur it. Colours are 0xRRGGBB,
      * or -1 for a blank cell.
      */
     void cells(double x, double y, double width, double height, int[][] colors) {
@@ -177,7 +177,7 @@ final class Svg {
     }
 
     private static String number(double value, int decimals) {
-        String text = Numbers.fixed(value, decimals);
+        String text = Numbers.formatFixed(value, decimals);
         text = text.replaceFirst("\\.?0+$", "");
         return text.isEmpty() || text.equals("-") || text.equals("-0") ? "0" : text;
     }

@@ -64,7 +64,7 @@ record Ticks(double[] positions, String[] labels) {
         return new Ticks(
                 IntStream.of(powers).mapToDouble(p -> Math.pow(10, p)).toArray(),
                 IntStream.of(powers)
-                        .mapToObj(p -> "10^" + withMinusSign("" + p))
+                        .mapToObj(p -> "10^" + useMinusSign("" + p))
                         .toArray(String[]::new));
     }
 
@@ -85,7 +85,7 @@ record Ticks(double[] positions, String[] labels) {
         String[] labels = new String[positions.length];
         for (int i = 0; i < labels.length; i++) {
             double position = positions[i] == 0 ? 0 : positions[i]; // no -0
-            labels[i] = withMinusSign(Numbers.fixed(position, decimals));
+            labels[i] = useMinusSign(Numbers.formatFixed(position, decimals));
         }
         return labels;
     }
@@ -96,7 +96,7 @@ record Ticks(double[] positions, String[] labels) {
                 .allMatch(x -> Math.abs(Math.rint(x * power) / power - x) < tolerance);
     }
 
-    private static String withMinusSign(String number) {
+    private static String useMinusSign(String number) {
         return number.replace('-', '\u2212');
     }
 }

@@ -21,7 +21,7 @@ import java.util.stream.Stream;
  * Records the products that are computed from an array, and how they depend on each other.
  *
  * <p>{@link #watch} returns a proxy of an array. The proxy forwards every call to the array, and
- * returns a proxy of the result, which knows the products it was computed from. So any layer can be
+ * returns a proxy of the result, with the products from which it was computed. So any layer can be
  * watched, DJL's own included. Recorded are matrix products ({@code matMul}, {@code batchMatMul},
  * {@code dot}), linear layers and convolutions, and nothing else.
  *

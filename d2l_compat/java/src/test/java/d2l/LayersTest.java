@@ -50,10 +50,9 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /** Compares the layers with their formulas, written as loops in double precision. */
-class LayersTest extends WithArrays {
+class LayersTest extends ArrayTestBase {
 
     // ---- the formulas ----
-
 
     private static double[] softmax(double[] scores, int length) {
         double[] weights = new double[scores.length];
@@ -214,17 +213,17 @@ class LayersTest extends WithArrays {
             }
         }
         assertEquals(X, layer.transposeOutput(split));
-        assertFault(
+        assertError(
                 "X: got shape (2, 4, 5); need a last dimension of 6",
                 () -> layer.transposeQkv(random(2, 4, 5)));
-        assertFault(
+        assertError(
                 "X: got shape (4, 6); need 3 dimensions (batch, steps, numHiddens)",
                 () -> layer.transposeQkv(random(4, 6)));
-        assertFault(
+        assertError(
                 "X: got shape (3, 4, 3) with numHeads 2; need a batch that is a multiple of"
                     + " numHeads",
                 () -> layer.transposeOutput(random(3, 4, 3)));
-        assertFault(
+        assertError(
                 "X: got shape (4, 4, 6); need a last dimension of 3",
                 () -> layer.transposeOutput(random(4, 4, 6)));
     }
@@ -482,58 +481,58 @@ class LayersTest extends WithArrays {
 
     @Test
     void badArgumentsAreRejected() {
-        assertFault(
+        assertError(
                 "numHiddens: got 100 with numHeads 3; need a multiple of numHeads, so that every"
                     + " head gets an equal share",
                 () -> new MultiHeadAttention(100, 3, 0));
-        assertFault(
+        assertError(
                 "numHeads: got 0; need an integer of at least 1",
                 () -> new MultiHeadAttention(8, 0, 0));
-        assertFault(
+        assertError(
                 "dropout: got 1.5; need a probability, from 0 to 1",
                 () -> new DotProductAttention(1.5f));
-        assertFault(
+        assertError(
                 "querySize: got 0; need an integer of at least 1",
                 () -> new MultiHeadAttention(8, 0, 8, 8, 2, 0));
         NDArray X = random(2, 3, 8);
         MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
-        assertFault(
+        assertError(
                 "queries: got shape (3, 8); need 3 dimensions (batch, queries, features)",
                 () -> call(layer, X.get(0), X, X));
-        assertFault(
+        assertError(
                 "keys: got shape (2, 3, 7); need a last dimension of 8",
                 () -> call(layer, X, X.get(":, :, :7"), X));
-        assertFault(
+        assertError(
                 "batch sizes of queries, keys and values: got 1, 2 and 2; need equal batch sizes",
                 () -> call(layer, X.get(":1"), X, X));
-        assertFault(
+        assertError(
                 "keys and values: got 3 keys and 2 values; need one value for each key",
                 () -> call(layer, X, X, X.get(":, :2")));
-        assertFault(
+        assertError(
                 "queries, keys and values: got dtype float64, float32; need one floating-point"
                     + " dtype",
                 () -> call(layer, X, X, X.toType(DataType.FLOAT32, true)));
-        assertFault(
+        assertError(
                 "validLens: got dtype float32; need an integer dtype",
                 () -> call(layer, X, X, X, manager.create(new float[] {3, 2})));
-        assertFault(
+        assertError(
                 "validLens: got dtype boolean; need an integer dtype",
                 () -> call(layer, X, X, X, manager.create(new boolean[] {true, false})));
-        assertFault(
+        assertError(
                 "validLens: got shape (3); need shape (2), a length per example, or (2, 3), one per"
                     + " query",
                 () -> call(layer, X, X, X, manager.create(new int[] {3, 2, 1})));
-        assertFault(
+        assertError(
                 "validLens: got a length of 4; need lengths from 0 to 3, the number of keys",
                 () -> call(layer, X, X, X, manager.create(new int[] {3, 4})));
-        assertFault(
+        assertError(
                 "validLens: got a length of -1; need lengths from 0 to 3, the number of keys",
                 () -> call(layer, X, X, X, manager.create(new int[] {3, -1})));
-        assertFault(
+        assertError(
                 "inputs: got 1 arrays; need queries, keys, values and perhaps validLens",
                 () -> call(layer, X));
         MultiHeadAttention fixed = new MultiHeadAttention(8, 5, 8, 8, 2, 0);
-        assertFault(
+        assertError(
                 "queries: got shape (2, 3, 8); need a last dimension of 5",
                 () -> initialize(fixed, X, X, X));
         assertThrows(IllegalStateException.class, () -> fixed.attentionWeights());
@@ -606,31 +605,31 @@ class LayersTest extends WithArrays {
         PositionalEncoding layer = new PositionalEncoding(4, 0, 10);
         NDArray X = random(1, 3, 4);
         call(layer, X, manager.create(7));
-        assertFault(
+        assertError(
                 "positions: got 3 positions from offset 8; need at most 10 in all; make the layer"
                     + " with a larger maxLen",
                 () -> call(layer, X, manager.create(8)));
         for (long far : new long[] {1L << 40, Long.MAX_VALUE}) {
-            assertFault(
+            assertError(
                     "positions: got 3 positions from offset "
                             + far
                             + "; need at most 10 in all; make the layer with a larger maxLen",
                     () -> call(layer, X, manager.create(far)));
         }
-        assertFault(
+        assertError(
                 "maxLen: got 65536 with numHiddens 65536; need at most 2147483647 numbers in the"
                     + " table",
                 () -> new PositionalEncoding(1 << 16, 0, 1 << 16));
-        assertFault(
+        assertError(
                 "offset: got -1; need an integer of at least 0",
                 () -> call(layer, X, manager.create(-1)));
-        assertFault(
+        assertError(
                 "offset: got dtype float32, shape (); need an integer of at least 0",
                 () -> call(layer, X, manager.create(1f)));
-        assertFault(
+        assertError(
                 "X: got shape (1, 3, 5); need a last dimension of 4",
                 () -> call(layer, random(1, 3, 5)));
-        assertFault(
+        assertError(
                 "X: got dtype int32; need one floating-point dtype",
                 () -> call(layer, manager.ones(new Shape(1, 3, 4), DataType.INT32)));
     }

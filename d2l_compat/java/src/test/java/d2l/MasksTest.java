@@ -30,7 +30,7 @@ import java.util.Random;
 import java.util.stream.Stream;
 
 /** Compares attention with all combinations of masks with formulas written as loops. */
-class MasksTest extends WithArrays {
+class MasksTest extends ArrayTestBase {
 
     private static final double HIDDEN = Double.NEGATIVE_INFINITY;
     private static final int BATCH = 3;
@@ -329,31 +329,31 @@ class MasksTest extends WithArrays {
         MultiHeadAttention heads = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
         DotProductAttention attention = new DotProductAttention(0);
         for (Block layer : new Block[] {heads, attention}) {
-            assertFault(
+            assertError(
                     "causal attention: got 3 queries and 2 keys; need at least one key for each"
                         + " query",
                     () -> call(layer, Map.of("causal", true), X, shorter, shorter));
             call(layer, Map.of("causal", false), X, shorter, shorter);
-            assertFault(
+            assertError(
                     "causal: got Integer; need true or false",
                     () -> call(layer, Map.of("causal", 1), X, X, X));
-            assertFault(
+            assertError(
                     "scoreBias: got double[]; need an NDArray",
                     () -> call(layer, Map.of("scoreBias", new double[9]), X, X, X));
-            assertFault(
+            assertError(
                     "params: got score_bias; need causal or scoreBias",
                     () -> call(layer, Map.of("score_bias", random(3, 3)), X, X, X));
             NDArray float32 = manager.zeros(new Shape(3, 3));
-            assertFault(
+            assertError(
                     "queries and scoreBias: got dtype float64, float32; need one floating-point"
                         + " dtype",
                     () -> call(layer, Map.of("scoreBias", float32), X, X, X));
         }
-        assertFault(
+        assertError(
                 "scoreBias: got shape (3, 2); need shape (queries, keys), here (3, 3) or (batch,"
                     + " queries, keys), here (2, 3, 3)",
                 () -> call(attention, Map.of("scoreBias", random(3, 2)), X, X, X));
-        assertFault(
+        assertError(
                 "scoreBias: got shape (3, 3, 3); need shape (queries, keys), here (3, 3) or"
                     + " (heads, queries, keys), here (2, 3, 3) or (batch, heads, queries, keys),"
                     + " here (2, 2, 3, 3)",

@@ -165,13 +165,13 @@ class PlotsTest {
         "1e100, 1e+100"
     })
     void significantDigitsMatchPython(double value, String expected) {
-        assertEquals(expected, Numbers.general(value, 4));
+        assertEquals(expected, Numbers.formatGeneral(value, 4));
     }
 
     @ParameterizedTest
     @CsvSource({"0.125, 0.12", "0.375, 0.38", "1.005, 1.00", "-0.001, -0.00", "2.5, 2.50"})
     void decimalsMatchPython(double value, String expected) {
-        assertEquals(expected, Numbers.fixed(value, 2));
+        assertEquals(expected, Numbers.formatFixed(value, 2));
     }
 
     @Test
@@ -183,7 +183,7 @@ class PlotsTest {
             curveDescriptionsMatchPython();
             heatMapDescriptionsMatchPython();
             badArgumentsAreRejected();
-            assertEquals("1e-05", Numbers.general(1e-5, 4));
+            assertEquals("1e-05", Numbers.formatGeneral(1e-5, 4));
             assertEquals(svg, curves().svg());
         } finally {
             Locale.setDefault(before);
@@ -273,18 +273,18 @@ class PlotsTest {
         Curves figure = Plots.curves(x, x).logX().figsize(6, 2.5);
         List<String> texts = texts(figure);
         assertEquals(List.of("10", "20", "50"), texts.subList(0, 3));
-        // Each doubling is as wide as the one before, up to the rounding of places.
+        // Each doubling is as wide as the one before, up to the rounding of positions.
         Element curve =
                 elements(figure, "path").stream()
                         .filter(path -> path.getAttribute("stroke-width").equals("1.5"))
                         .findFirst()
                         .orElseThrow();
-        double[] places =
+        double[] positions =
                 Stream.of(curve.getAttribute("d").substring(1).split("L"))
                         .mapToDouble(point -> Double.parseDouble(point.split(" ")[0]))
                         .toArray();
-        assertEquals(places[1] - places[0], places[2] - places[1], 0.021);
-        assertEquals(places[2] - places[1], places[3] - places[2], 0.021);
+        assertEquals(positions[1] - positions[0], positions[2] - positions[1], 0.021);
+        assertEquals(positions[2] - positions[1], positions[3] - positions[2], 0.021);
     }
 
     @Test
@@ -379,28 +379,28 @@ class PlotsTest {
     void badArgumentsAreRejected() {
         assertEquals(
                 "curve 0: got 2 points in X and 3 in Y; need the same number of each",
-                messageOf(() -> Plots.curves(new double[2], new double[3])));
+                errorMessage(() -> Plots.curves(new double[2], new double[3])));
         double[][] one = {new double[2]};
         assertEquals(
                 "curves: got 2 of X and 1 of Y; need one X for all curves, or one for each",
-                messageOf(() -> new Curves(new double[2][2], one)));
+                errorMessage(() -> new Curves(new double[2][2], one)));
         assertEquals(
                 "titles: got 1 for 2 columns of heat maps; need one for each column",
-                messageOf(() -> heatmaps().titles("only")));
+                errorMessage(() -> heatmaps().titles("only")));
         try (NDManager manager = NDManager.newBaseManager()) {
             NDArray matrix = manager.zeros(new Shape(2, 2));
             assertEquals(
                     "matrices: got shape (2, 2); need 4 dimensions (grid rows, grid columns, matrix"
                         + " rows, matrix columns)",
-                    messageOf(() -> Plots.heatmaps(matrix)));
+                    errorMessage(() -> Plots.heatmaps(matrix)));
             assertEquals(
                     "matrices: got shape (1, 1, 2, 2) without a finite number; need at least one"
                         + " number",
-                    messageOf(() -> Plots.heatmaps(matrix.div(0).reshape(1, 1, 2, 2))));
+                    errorMessage(() -> Plots.heatmaps(matrix.div(0).reshape(1, 1, 2, 2))));
         }
     }
 
-    private static String messageOf(Executable action) {
+    private static String errorMessage(Executable action) {
         return assertThrows(IllegalArgumentException.class, action).getMessage();
     }
 

@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Compares rotary encoding and ALiBi's slopes with their formulas in double precision. */
-class RelativeTest extends WithArrays {
+class RelativeTest extends ArrayTestBase {
 
     /** Rotates each row by its position, pair by pair, or back if {@code direction} is -1. */
     private static double[] rotate(
@@ -174,39 +174,39 @@ class RelativeTest extends WithArrays {
 
     @Test
     void badArgumentsAreRejected() {
-        assertFault(
+        assertError(
                 "numHiddens: got 7; need an even number, since pairs are rotated",
                 () -> new RotaryEncoding(7));
-        assertFault(
+        assertError(
                 "numHiddens: got 0; need an integer of at least 1", () -> new RotaryEncoding(0));
-        assertFault(
+        assertError(
                 "maxLen: got 0; need an integer of at least 1", () -> new RotaryEncoding(8, 0));
-        assertFault(
+        assertError(
                 "maxLen: got 65536 with numHiddens 65536; need at most 2147483647 numbers in the"
                     + " table",
                 () -> new RotaryEncoding(1 << 16, 1 << 16));
         for (double base : new double[] {1, Double.NaN, Double.POSITIVE_INFINITY}) {
-            assertFault(
+            assertError(
                     "base: got " + base + "; need a finite number above 1",
                     () -> new RotaryEncoding(8, 10, base, Layout.HALVES, 1));
         }
-        assertFault(
+        assertError(
                 "positionScale: got 0.0; need a finite number above 0",
                 () -> new RotaryEncoding(8, 10, 10000, Layout.HALVES, 0));
-        assertFault(
+        assertError(
                 "layout: got null; need INTERLEAVED or HALVES",
                 () -> new RotaryEncoding(8, 10, 10000, null, 1));
         RotaryEncoding layer = new RotaryEncoding(8, 10);
         NDArray X = random(2, 3, 8);
         call(layer, X, manager.create(7));
-        assertFault(
+        assertError(
                 "positions: got 3 positions from offset 8; need at most 10 in all; make the layer"
                     + " with a larger maxLen",
                 () -> call(layer, X, manager.create(8)));
-        assertFault(
+        assertError(
                 "X: got shape (2, 3, 6); need a last dimension of 8",
                 () -> call(layer, random(2, 3, 6)));
-        assertFault(
+        assertError(
                 "numHeads: got 0; need an integer of at least 1", () -> alibiSlopes(manager, 0));
     }
 

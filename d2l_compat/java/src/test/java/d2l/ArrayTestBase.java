@@ -19,7 +19,7 @@ import org.junit.jupiter.api.function.Executable;
 import java.nio.ByteBuffer;
 
 /** The base class of tests of layers: a manager that is closed after each test, and helpers. */
-abstract class WithArrays {
+abstract class ArrayTestBase {
 
     NDManager manager;
 
@@ -52,7 +52,7 @@ abstract class WithArrays {
         return layer;
     }
 
-    static void assertFault(String message, Executable action) {
+    static void assertError(String message, Executable action) {
         assertEquals(message, assertThrows(IllegalArgumentException.class, action).getMessage());
     }
 

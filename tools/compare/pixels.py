@@ -1,4 +1,4 @@
-"""Render and compare figures as pixels: the PNG beside an SVG, and a PNG alone."""
+"""Render and compare figures as pixels: the PNG beside an SVG, and a PNG without an SVG."""
 
 import struct
 import zlib
@@ -17,7 +17,7 @@ from tools.compare.figures import PNG, SVG
 
 ZOOM = 2  # pixels per CSS pixel
 LEVELS = 24  # of 255: a PNG with few colours differs by less from its drawing
-LABEL_WIDTH = 200  # pixels, for the label above a picture
+LABEL_WIDTH = 200  # pixels, for the label above an image
 
 Array = NDArray[Any]
 
@@ -94,8 +94,8 @@ def compare_png_with_svg(png: str, svg: str) -> str | None:
         stored = blend_on_white(decode_png(png))
     except ValueError as error:
         return f"damaged: {error}"
-    fault = _compare_pixels(expected, stored)
-    return f"the PNG differs from the SVG: {fault}" if fault else None
+    difference = _compare_pixels(expected, stored)
+    return f"the PNG differs from the SVG: {difference}" if difference else None
 
 
 def compare_pngs(stored: str, fresh: str) -> str | None:
@@ -119,17 +119,17 @@ def _compare_pixels(old: Array, new: Array) -> str | None:
     return f"{differs.sum()} of {differs.size} pixels differ" if differs.any() else None
 
 
-def _pad_to_same_size(*pictures: Array) -> list[Array]:
-    height, width = np.max([picture.shape[:2] for picture in pictures], axis=0)
+def _pad_to_same_size(*images: Array) -> list[Array]:
+    height, width = np.max([image.shape[:2] for image in images], axis=0)
     padded = []
-    for picture in pictures:
-        below, right = height - picture.shape[0], width - picture.shape[1]
-        padded.append(np.pad(picture, ((0, below), (0, right), (0, 0)), constant_values=255))
+    for image in images:
+        below, right = height - image.shape[0], width - image.shape[1]
+        padded.append(np.pad(image, ((0, below), (0, right), (0, 0)), constant_values=255))
     return padded
 
 
 def draw_comparison(stored: Array, fresh: Array) -> bytes:
-    """Draw a PNG with three panels: the stored picture, the fresh one, and their differences in red."""
+    """Draw a PNG with three panels: the stored image, the fresh one, and their differences in red."""
     old, new = _pad_to_same_size(stored.astype(int), fresh.astype(int))
     faint = 255 - (255 - new.mean(axis=-1, keepdims=True)) / 4
     differs = np.abs(old - new).max(axis=-1, keepdims=True) > 8  # of 255: visible

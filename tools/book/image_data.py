@@ -1,4 +1,4 @@
-"""Make stand-ins for D2L's image data sets, with few and small pictures, and for its figures."""
+"""Make stand-ins for D2L's image data sets, with a few small images, and for its figures."""
 
 import re
 import shutil
@@ -13,14 +13,14 @@ from tools.archives import Pixels, encode_png, pack, write_bananas, write_voc
 
 POKEMON = 256  # one batch
 HOTDOGS = 16  # of each class; a page shows eight
-# Pictures of CIFAR-10: enough for one batch of 32 in validation, and for more than five in training.
+# Images of CIFAR-10: enough for one batch of 32 in validation, and for more than five in training.
 CLASSES, PER_CLASS = 8, 40
 BREEDS, PER_BREED = 32, 6  # validation gets one dog of each breed, which is a batch
 BANANAS = 16  # a page shows ten
 NUM_SEGMENTED = 64  # one batch
 CROP_SIZE = 320, 480  # height and width to which D2L crops them
-FIGURE = 281, 364  # half the size of D2L's cat and dog
-FIGURES = re.compile(r"\.\./img/([\w-]+\.(?:jpg|png))")
+FIGURE_SIZE = 281, 364  # half that of D2L's cat and dog
+FIGURE_PATH = re.compile(r"\.\./img/([\w-]+\.(?:jpg|png))")
 
 
 def make_archives(folder: Path, code: str) -> None:
@@ -34,11 +34,11 @@ def copy_figures(folder: Path, code: str, book: Path) -> None:
     """Copy the figures that code opens from the book, and draw those that are missing in the book."""
     folder.mkdir()
     rng = np.random.default_rng(4)
-    for name in sorted(set(FIGURES.findall(code))):
+    for name in sorted(set(FIGURE_PATH.findall(code))):
         if (book / "img" / name).is_file():
             shutil.copyfile(book / "img" / name, folder / name)
         else:
-            Image.fromarray(draw_gradient(rng, *FIGURE)).save(folder / name)
+            Image.fromarray(draw_gradient(rng, *FIGURE_SIZE)).save(folder / name)
 
 
 def draw_gradient(rng: np.random.Generator, height: int, width: int) -> Pixels:
@@ -72,7 +72,7 @@ def _make_dogs(folder: Path, rng: np.random.Generator) -> None:
 
 
 def _make_competition(path: Path, rng: np.random.Generator, table: str, kinds: list[str]) -> None:
-    """Write an archive like Kaggle's: training pictures with a table of labels, and test pictures."""
+    """Write an archive like Kaggle's: training images with a table of labels, and test images."""
     names = [f"train/{number}.png" for number, _ in enumerate(kinds, 1)]
     names += [f"test/{number}.png" for number in range(1, 6)]
     rows = ["id,label", *(f"{number},{kind}" for number, kind in enumerate(kinds, 1))]
@@ -80,19 +80,19 @@ def _make_competition(path: Path, rng: np.random.Generator, table: str, kinds: l
 
 
 def _make_bananas(folder: Path, rng: np.random.Generator) -> None:
-    """Draw pictures with a box of one colour."""
-    pictures, boxes = [], []
+    """Draw images with a box of one colour."""
+    images, boxes = [], []
     for number in range(BANANAS):
         left, top = 8 * number, 16 * (number % 8)
-        picture = draw_gradient(rng, 256, 256)
-        picture[top : top + 48, left : left + 64] = 255, 255, 0
-        pictures.append(picture)
+        image = draw_gradient(rng, 256, 256)
+        image[top : top + 48, left : left + 64] = 255, 255, 0
+        images.append(image)
         boxes.append((left, top, left + 64, top + 48))
-    write_bananas(folder, pictures, boxes)
+    write_bananas(folder, images, boxes)
 
 
 def _make_voc(folder: Path, rng: np.random.Generator) -> None:
-    """Draw pictures, larger than D2L crops them, with an object of one class in the middle."""
+    """Draw images, larger than D2L crops them, with an object of one class in the middle."""
     height, width = CROP_SIZE[0] + 10, CROP_SIZE[1] + 20
     colors = []
     for number in range(NUM_SEGMENTED):
@@ -114,7 +114,7 @@ def _pack(
     tables: dict[str, str] | None = None,
     side: int = 32,
 ) -> None:
-    """Pack pictures with these names, and tables, into a folder of the archive's name."""
+    """Pack images with these names, and tables, into a folder of the archive's name."""
     files: dict[str, str | bytes] = {
         name: encode_png(draw_gradient(rng, side, side)) for name in names
     }
