@@ -27,7 +27,7 @@ TIMEOUT = 900  # seconds per check
 # Tests of shared modules that do not depend on a framework.
 SHARED_TESTS = (
     *("tests/shim/test_common.py", "tests/shim/test_download.py", "tests/shim/test_plot.py"),
-    "tests/shim/test_reinforcement.py",
+    *("tests/shim/test_reinforcement.py", "tests/shim/test_texts.py"),
 )
 # The tests to run first for a fault in a module, because they probably notice it.
 TESTS_BY_MODULE = {

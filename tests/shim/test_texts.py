@@ -47,6 +47,15 @@ def test_first_word_can_be_noise():
     assert {*noise} == {vocab["$"], vocab["b"]}
 
 
+def test_noise_words_follow_counts_to_power_of_three_quarters():
+    random.seed(0)
+    vocab = d2l.Vocab(["a", "b", "c"])
+    counter = Counter({"a": 5, "b": 1, "c": 16})
+    (noise,) = d2l.get_negatives([[vocab["a"]] * 1000], vocab, counter, 10)
+    share = noise.count(vocab["c"]) / len(noise)
+    assert abs(share - 8 / 9) < 0.02  # 16 ** 0.75 = 8; a standard deviation is 0.003
+
+
 # Vectors
 
 

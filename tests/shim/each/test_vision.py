@@ -121,6 +121,8 @@ def test_anchors_are_assigned_to_boxes(adapter: Adapter) -> None:
     far = [0.9, 0.9, 1, 1]
     assert assign(adapter, [near, far], ANCHORS[:2]) == [0, 1]
     assert assign(adapter, [near, near, near], ANCHORS[:1]) == [0]  # more boxes than anchors
+    whole, half = [0, 0, 1, 1], [0, 0, 1, 0.5]  # they overlap by the threshold, 0.5
+    assert assign(adapter, [whole], [whole, half]) == [0, 0]
     assert assign(adapter, np.zeros((0, 4)), ANCHORS) == [-1] * 4
 
 
@@ -172,6 +174,12 @@ def test_multibox_detection_matches_d2ls_example(adapter: Adapter) -> None:
     (got,) = adapter.to_numpy(adapter.d2l.multibox_detection(*inputs, 0.5, 0.85))
     want[2][1], want[3][1] = 0.2, 0.3
     assert_close(got, want)
+
+
+def test_multibox_detection_keeps_confidence_at_threshold(adapter: Adapter) -> None:
+    inputs = [floats(adapter, x) for x in ([[[0.5], [0.5]]], np.zeros((1, 4)), ANCHORS[None, :1])]
+    (got,) = adapter.to_numpy(adapter.d2l.multibox_detection(*inputs, 0.5, pos_threshold=0.5))
+    assert_close(got, [[0, 0.5, *ANCHORS[0]]])
 
 
 # Networks
