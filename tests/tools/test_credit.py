@@ -1,4 +1,4 @@
-"""Test the credit line, the licences and the citation, which every part needs that may be shared alone."""
+"""Test the credit line, the licences and the citation. Each part that may be shared separately needs them."""
 
 import re
 import subprocess
@@ -20,9 +20,9 @@ LICENSE_PAGES = {"en": "", "zh-TW": "deed.zh-hant"}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("what", ["notebook", "slides", "site"])
-def test_the_credit_names_the_authors_the_licences_and_the_address(language: str, what: str):
-    text = render_credit(language, what)
+@pytest.mark.parametrize("medium", ["notebook", "slides", "site"])
+def test_the_credit_names_the_authors_the_licences_and_the_address(language: str, medium: str):
+    text = render_credit(language, medium)
     assert [link for _, link in links(text)] == [
         REPOSITORY,
         f"https://creativecommons.org/licenses/by/4.0/{LICENSE_PAGES[language]}",
@@ -31,7 +31,7 @@ def test_the_credit_names_the_authors_the_licences_and_the_address(language: str
     assert "d2l_compat" in text.partition("](")[0]
     assert "CC BY 4.0" in text
     assert "MIT" in text
-    assert text.startswith(getattr(CREDIT_TEXTS[language], what))
+    assert text.startswith(getattr(CREDIT_TEXTS[language], medium))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

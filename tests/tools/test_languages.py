@@ -71,7 +71,7 @@ def make_text_output(text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "fault"),
+    ("one", "other", "difference"),
     [
         ("largest: 0.12\n", "最大：0.12\n", None),
         ("two of 3", "3 分之二", None),
@@ -79,8 +79,8 @@ def make_text_output(text: str) -> list[dict[str, Any]]:
         ("1", "", "0 lines instead of 1"),
     ],
 )
-def test_numbers_are_compared_and_words_are_not(one, other, fault):
-    assert compare_languages(make_text_output(one), make_text_output(other)) == fault
+def test_numbers_are_compared_and_words_are_not(one, other, difference):
+    assert compare_languages(make_text_output(one), make_text_output(other)) == difference
 
 
 def make_figure_output(draw: Callable[[], object]) -> list[dict[str, Any]]:

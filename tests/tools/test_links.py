@@ -92,9 +92,9 @@ def find_missing_files(part: str) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("file", TEXTS, ids=lambda file: str(file.relative_to(ROOT)))
 def test_links_and_file_names_lead_to_existing_targets(file: Path):
-    faults = []
+    errors = []
     for part in read_prose(file):
         broken = [(line, link) for line, link in links(part) if not leads_to_target(file, link)]
         broken += find_missing_files(part)
-        faults += [f"{shorten_path(file)}:{line}: {name}" for line, name in broken]
-    assert faults == []
+        errors += [f"{shorten_path(file)}:{line}: {name}" for line, name in broken]
+    assert errors == []
