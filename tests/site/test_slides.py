@@ -21,14 +21,14 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 MEASURE = """() => Reveal.getSlides().map((slide, number) => {
   Reveal.slide(number);
   const current = Reveal.getCurrentSlide();
-  const pictures = [...current.querySelectorAll(":scope > img, :scope p img")];
+  const images = [...current.querySelectorAll(":scope > img, :scope p img")];
   return {
     heading: current.querySelector("h1, h2")?.textContent,
     height: current.scrollHeight,
     width: current.scrollWidth,
     wide: [...current.querySelectorAll("pre, div.math")].some((box) => box.scrollWidth > box.clientWidth + 1),
     notes: current.querySelector("aside.notes")?.textContent.trim().length,
-    described: pictures.every((picture) => picture.naturalWidth && picture.alt.length > 40),
+    described: images.every((image) => image.naturalWidth && image.alt.length > 40),
   };
 })"""
 
@@ -208,7 +208,7 @@ MEASURE_STACKED = """() => [...document.querySelectorAll(".slides > section")].m
       .map((each) => each.getBoundingClientRect().right)),
     small: Math.min(...parts.filter((each) => each.matches("p:not(.live *, .credit *), li")).map(size), 99),
     smallest: Math.min(...parts.filter((each) => !each.closest("math, img")).map(size)),
-    unreached: parts.filter((each) => each.matches(scrolled) && each.scrollWidth > each.clientWidth
+    unreachable: parts.filter((each) => each.matches(scrolled) && each.scrollWidth > each.clientWidth
       && (each.tabIndex < 0 || getComputedStyle(each).overflowX !== "auto")).length,
     notes: slide.querySelector("aside.notes").getClientRects().length,
   };
@@ -230,7 +230,7 @@ def test_slides_are_stacked_on_a_phone(open_page: Open, path: str, width: int):
         assert each["right"] <= width, each
         assert each["small"] >= 16, each
         assert each["smallest"] >= 12, each
-        assert not each["unreached"], each
+        assert not each["unreachable"], each
         assert not each["notes"], each
 
 
