@@ -109,7 +109,7 @@ def test_a_wrong_claim_and_an_edited_cell_fail_in_the_notebook(
         edited_cell = run_claims(project, notebook, notebook, "0, 1, 4", "0, 1, 2 * 2")
         assert "test_the_sum_is_six" in wrong_claim
         assert "assert [6.0] == [7]" in wrong_claim
-        assert "not tested, for these cells were not executed: curve" in edited_cell
+        assert "not tested, because these cells were not executed: curve" in edited_cell
         for output in (wrong_claim, edited_cell):
             assert output.splitlines()[-1].startswith("1 failed, ")
 

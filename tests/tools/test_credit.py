@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from d2l_compat import __version__
-from tests.lessons.prose import links
+from tests.lessons.prose import find_links
 from tools.project.citation import AUTHORS, BIBTEX, CITATION, YEAR, make_cff
 from tools.weave.credit import CREDIT_TEXTS, render_credit
 from tools.weave.launch import REPOSITORY
@@ -23,7 +23,7 @@ LICENSE_PAGES = {"en": "", "zh-TW": "deed.zh-hant"}
 @pytest.mark.parametrize("medium", ["notebook", "slides", "site"])
 def test_the_credit_names_the_authors_the_licences_and_the_address(language: str, medium: str):
     text = render_credit(language, medium)
-    assert [link for _, link in links(text)] == [
+    assert [link for _, link in find_links(text)] == [
         REPOSITORY,
         f"https://creativecommons.org/licenses/by/4.0/{LICENSE_PAGES[language]}",
         f"{REPOSITORY}/blob/main/LICENSE",
