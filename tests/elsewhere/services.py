@@ -76,7 +76,7 @@ def list_locked() -> list[str]:
 def list_stand_ins() -> list[str]:
     """Return the packages that replace conda's. Raise LookupError for a package without a stand-in."""
     names = {parse_package_name(line) for line in CONDA_PART} - PREINSTALLED_PACKAGES
-    return [each for name in sorted(names) for each in STAND_INS[name]]
+    return [package for name in sorted(names) for package in STAND_INS[name]]
 
 
 @dataclass(frozen=True)

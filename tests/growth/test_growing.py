@@ -115,7 +115,7 @@ def test_a_wrong_claim_and_an_edited_cell_fail_in_the_notebook(
 
 
 def run_claims(project: Project, notebook: str, file: str, old: str, new: str) -> str:
-    """Test a notebook after a replacement in a file, which has to fail; return the output."""
+    """Test a notebook after a replacement in a file, which must make it fail; return the output."""
     path = project.root / file
     original = path.read_text(encoding="utf-8")
     assert old in original

@@ -119,7 +119,7 @@ class Project:
         )
 
     def run(self, module: str, *arguments: str) -> str:
-        """Run a module that has to succeed; return its output."""
+        """Run a module that must succeed; return its output."""
         process = self.start(module, *arguments)
         output = f"{process.stdout}\n{process.stderr}"
         assert process.returncode == 0, f"{module} {' '.join(arguments)}\n{output}"

@@ -135,7 +135,7 @@ class JavaClaims(Claims):
         except JavaError as error:
             self.error = self.error or f"{name}: {error}"
             return
-        self.keys = self.keys | {each: f"{name}/{each}" for each in names}
+        self.keys = self.keys | {variable: f"{name}/{variable}" for variable in names}
         variables = Names(self.java, self.keys)
         self.cells[name] = JavaCell(self.java, name, cell.code_cell.source, execution, variables)
 

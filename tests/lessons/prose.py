@@ -91,11 +91,11 @@ def find_links(text: str) -> Iterator[tuple[int, str]]:
     """Yield the line and address of each link or image."""
     for token in MARKDOWN.parse(text):
         first = token.map[0] + 1 if token.map else 1
-        for each in [token, *(token.children or [])]:
-            if address := each.attrGet("href") or each.attrGet("src"):
+        for part in [token, *(token.children or [])]:
+            if address := part.attrGet("href") or part.attrGet("src"):
                 yield first, str(address)
-            elif each.type.startswith("html"):
-                yield from ((first, address) for address in LINK.findall(each.content))
+            elif part.type.startswith("html"):
+                yield from ((first, address) for address in LINK.findall(part.content))
 
 
 def find_anchors(text: str) -> set[str]:
@@ -108,9 +108,9 @@ def find_anchors(text: str) -> set[str]:
 def find_inline_code(text: str) -> Iterator[tuple[int, str]]:
     """Yield the line and content of each piece of inline code."""
     for token in MARKDOWN.parse(text):
-        for each in token.children or []:
-            if each.type == "code_inline":
-                yield (token.map[0] + 1 if token.map else 1), each.content
+        for part in token.children or []:
+            if part.type == "code_inline":
+                yield (token.map[0] + 1 if token.map else 1), part.content
 
 
 def list_commands(text: str) -> list[str]:
@@ -129,7 +129,7 @@ def list_spoken_texts(text: str) -> Iterator[str]:
 
 
 def _get_text(title: Token) -> str:
-    return "".join(each.content for each in title.children or [])
+    return "".join(part.content for part in title.children or [])
 
 
 def parse_numbers(words: str) -> list[float]:

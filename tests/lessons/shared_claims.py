@@ -68,7 +68,7 @@ def run_in_batches(run: Callable[..., Any], *inputs: Array, size: int = 50) -> A
 def to_floats(nested: Any) -> Any:
     """Convert numbers of any framework, in lists or arrays, to Python's."""
     if isinstance(nested, (list, tuple)) or getattr(nested, "ndim", 0):
-        return [to_floats(each) for each in nested]
+        return [to_floats(item) for item in nested]
     return float(nested)
 
 

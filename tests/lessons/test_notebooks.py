@@ -186,9 +186,9 @@ def test_every_framework_shows_the_same_page(notebook):
     first = find_frameworks(notebook.lesson)[0]
     assert {*claims.DETERMINISTIC, *claims.VARYING_FORM} <= read_code_cells(notebook).keys()
     optional = {
-        each.cell
-        for each in read_passages(find_original(notebook.lesson))
-        if each.block and each.block.kind == "only"
+        passage.cell
+        for passage in read_passages(find_original(notebook.lesson))
+        if passage.block and passage.block.kind == "only"
     }
     ours, firsts = (
         {name: cell for name, cell in read_code_cells(each).items() if name not in optional}

@@ -202,7 +202,7 @@ def test_site_pages_have_same_numbers_in_every_language(page: Path):
     """Test table cells one by one; elsewhere single digits may be words, and sentences in another order."""
     for text in ROOT.glob(f"docs/*/{page.name}"):
         there, here = ([*parse_pieces(each.read_text(encoding="utf-8"))] for each in (page, text))
-        cells = ([[piece for piece in each if piece.in_table]] for each in (there, here))
+        cells = ([[piece for piece in pieces if piece.in_table]] for pieces in (there, here))
         assert [*find_differences(*cells, text)] == []
         assert count_longer_numbers(here) == count_longer_numbers(there), shorten_path(text)
 

@@ -75,7 +75,7 @@ def void_failing_checks(
     workshop: Workshop, pool: ThreadPoolExecutor, results: Iterable[Outcomes]
 ) -> None:
     """Run the checks that noticed faults on the unchanged project; void the outcomes of those that fail there."""
-    outcomes = [outcome for each in results for outcome in each.values()]
+    outcomes = [outcome for result in results for outcome in result.values()]
     checks = list_used_checks(outcomes)
     for check, outcome in zip(checks, pool.map(workshop.try_without_fault, checks), strict=True):
         failed = check if outcome.void_reason else outcome.noticed_by

@@ -35,7 +35,7 @@ def change_cell(name: str, change: Callable[[NotebookNode], None]) -> Change:
 
 def change_text(name: str, pattern: str, new: str) -> Change:
     def change(cell: NotebookNode) -> None:
-        (output,) = (each for each in cell.outputs if "text" in each)
+        (output,) = (output for output in cell.outputs if "text" in output)
         output.text = replace_once(output.text, pattern, new)
 
     return change_cell(name, change)
@@ -43,7 +43,7 @@ def change_text(name: str, pattern: str, new: str) -> Change:
 
 def change_figure(name: str, pattern: str, new: str) -> Change:
     def change(cell: NotebookNode) -> None:
-        (data,) = (each.data for each in cell.outputs if "data" in each)
+        (data,) = (output.data for output in cell.outputs if "data" in output)
         data[SVG] = replace_once(data[SVG], pattern, new)
 
     return change_cell(name, change)

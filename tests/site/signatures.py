@@ -48,10 +48,10 @@ def _list_constructors(class_: type) -> list[list[str]]:
 
 def _list_parameters(function: Callable[..., Any]) -> list[str]:
     names: list[str] = []
-    for each in inspect.signature(function).parameters.values():
-        if each.kind is Parameter.KEYWORD_ONLY and not any(name[0] == "*" for name in names):
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is Parameter.KEYWORD_ONLY and not any(name[0] == "*" for name in names):
             names.append("*")
-        names.append(STARS.get(each.kind, "") + each.name)
+        names.append(STARS.get(parameter.kind, "") + parameter.name)
     return names
 
 

@@ -69,7 +69,7 @@ COLOUR_RULES = "color-contrast", "link-in-text-block"
 def needs_contrast_test(path: str) -> bool:
     """Check that no earlier language has the same page, whose contrast is tested instead."""
     languages = [*LANGUAGES]
-    language = next(each for each in languages if f"{each}/" in path)
+    language = next(tag for tag in languages if f"{tag}/" in path)
     earlier_languages = languages[: languages.index(language)]
     return not any(path.replace(f"{language}/", f"{each}/") in PAGES for each in earlier_languages)
 

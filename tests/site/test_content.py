@@ -252,7 +252,7 @@ def test_a_page_has_the_prose_of_its_text(site: Path, path: str):
     for element in article.select(".sd-tab-set, .only-title, .headerlink, .back, .live"):
         element.decompose()
     text = notebook.text.read_text(encoding="utf-8")
-    frameworks = {each.framework for each in find_notebooks(path)}
+    frameworks = {notebook.framework for notebook in find_notebooks(path)}
     expected = select_blocks(SLIDE.sub("", text), frameworks, keep_live=True)
     assert read_prose(article) == reduce_prose(expected)
     drawings = [make_drawing_part(image, notebook) for image in DRAWING.finditer(expected)]

@@ -19,7 +19,7 @@ DOCUMENTS = [f"zh-TW/{page.stem}.html" for page in sorted(ROOT.glob("docs/zh-TW/
 REFERENCE = [f"zh-TW/reference/d2l_compat/{name}/index.html" for name in ("torch", "java", ".")]
 SEARCHES = [f"zh-TW/search.html?q={words}" for words in ("注意力", "大象")]
 LESSONS = [page for page in PAGES if page.startswith("zh-TW/")]
-DECKS = [deck_path(each) for each in NOTEBOOKS if each.language == "zh-TW"]
+DECKS = [deck_path(notebook) for notebook in NOTEBOOKS if notebook.language == "zh-TW"]
 
 # Programs, formulas, names in their own language, titles of works.
 NOT_TEXT = "script, style, pre, code, math, [lang=en], em, a[href^=http], dt.sig > :not(a)"

@@ -192,12 +192,12 @@ def test_all_saved_results_can_be_described_in_every_language() -> None:
     assert TABLE_TEXT.keys() == LANGUAGES.keys()
     for words in TABLE_TEXT.values():
         assert words.causes.keys() == CAUSES.keys()
-        for each in load_results():
-            assert each.edition in words.editions
-            assert each.chapter in words.chapters
-    assert {each.framework for each in load_results()} <= PYTHON_FRAMEWORKS.keys()
-    for each in load_results():
-        assert each.has_passed == (each.error == "") == (each.cause == ""), each.key
+        for result in load_results():
+            assert result.edition in words.editions
+            assert result.chapter in words.chapters
+    assert {result.framework for result in load_results()} <= PYTHON_FRAMEWORKS.keys()
+    for result in load_results():
+        assert result.has_passed == (result.error == "") == (result.cause == ""), result.key
 
 
 DATA = """\

@@ -30,15 +30,15 @@ def test_only_cells_with_words_are_executed_in_each_language():
 
 def test_definitions_with_words_are_executed_again_before_they_are_used():
     one = {
-        "say": "def say():\n    return 'one'",
-        "shared": "say()",
-        "b": "f('x', say)",
+        "greet": "def greet():\n    return 'one'",
+        "shared": "greet()",
+        "b": "f('x', greet)",
         "c": "f('x')",
-        "d": "f('x', say)",
+        "d": "f('x', greet)",
     }
     other = {name: code.replace("one", "eins").replace("x", "y") for name, code in one.items()}
-    last_steps = ["say0*", "b0", "say1*", "b1", "c0", "c1", "say0*", "d0", "say1*", "d1"]
-    assert plan(one, other) == ["say0", "say1", "shared0", *last_steps]
+    last_steps = ["greet0*", "b0", "greet1*", "b1", "c0", "c1", "greet0*", "d0", "greet1*", "d1"]
+    assert plan(one, other) == ["greet0", "greet1", "shared0", *last_steps]
 
 
 @pytest.mark.parametrize("source", ["g('y')", "f('y', 1)", "f(x)"])

@@ -73,7 +73,7 @@ def test_each_lesson_and_each_framework_has_faults() -> None:
     assert all(LESSON_FAULTS)
     assert max(Counter(map(str, ALL_FAULTS)).values()) == 1
     assert {f.lesson for f in FAULTS if f.kind == "lesson"} == {
-        each.name for each in list_lessons()
+        lesson.name for lesson in list_lessons()
     }
     for framework in FRAMEWORKS:
         places = {fault.kind for fault in FAULTS if fault.framework == framework}

@@ -370,7 +370,7 @@ def test_a_png_is_compared_with_the_svg_beside_it():
         "none": b"",
     }
     figures = {name: {SVG: svg, PNG: b64encode(png).decode()} for name, png in pngs.items()}
-    messages = {name: compare_outputs(each, figures["whole"]) for name, each in figures.items()}
+    messages = {name: compare_outputs(figure, figures["whole"]) for name, figure in figures.items()}
     assert messages["whole"] is None
     assert messages["none"] == "the figure: no PNG beside the SVG"
     assert messages["half"].startswith("the figure: damaged: not a PNG")

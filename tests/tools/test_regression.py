@@ -166,7 +166,7 @@ ACCEPTED_CHANGES: list[Change] = [
     change_output("ignored", r"\.", "1."),
     replace_image(encode(BLUE.convert("P"), compress_level=0)),
 ]
-# Keys are the cells that have to fail; values are the changes, each with a part of the message.
+# Keys are the cells that must fail; values are the changes, each with a part of the message.
 REJECTED_CHANGES: dict[str, list[tuple[Change, str]]] = {
     "figure": [
         (change_figure("#0072b2", "#d55e00", with_png=True), "the fresh figure differs"),
@@ -404,7 +404,7 @@ def remove_cell(name: str) -> Change:
     return lambda notebook: notebook.cells.remove(find_cell(notebook, name))
 
 
-# Each change of the Chinese notebook, with the numbers of the cells that have to fail.
+# Each change of the Chinese notebook, with the numbers of the cells that must fail.
 CHINESE_CHANGES: dict[str, tuple[Change, list[int]]] = {
     "unchanged": (lambda notebook: None, []),
     "a shared cell's output": (change_output("three", "2", "3"), [2]),

@@ -194,13 +194,13 @@ n, runs = 1, []
 runs.append("word")  # a comment
 print("number", n)
 
-# %% say
-def say():
+# %% define
+def greet():
     return "hello"
 
 
-# %% hear
-print(say(), "world")
+# %% use
+print(greet(), "world")
 
 # %% three
 runs += [1]  # a comment
@@ -226,7 +226,7 @@ WORDS = """\
 "hello" = "你好"
 "world" = "世界"
 """
-LONG_TEXT = "# Title\n\n<<one>>\n\n<<two>>\n\n<<say>>\n\n<<hear>>\n\n<<three>>\n"
+LONG_TEXT = "# Title\n\n<<one>>\n\n<<two>>\n\n<<define>>\n\n<<use>>\n\n<<three>>\n"
 
 
 @pytest.fixture
@@ -267,16 +267,16 @@ def test_a_page_is_executed_once_for_both_languages(
             *range(1, 8)
         ]
     english, chinese = map(read_code_cells, notebooks)
-    assert [each["two"].outputs[0].text for each in (english, chinese)] == [
+    assert [cells["two"].outputs[0].text for cells in (english, chinese)] == [
         "number 1\n",
         "數字 1\n",
     ]
     # Each language has its own definitions.
-    assert english["hear"].outputs[0].text == "hello world\n"
-    assert chinese["hear"].outputs[0].text == "你好 世界\n"
+    assert english["use"].outputs[0].text == "hello world\n"
+    assert chinese["use"].outputs[0].text == "你好 世界\n"
     # A cell with words is executed twice, a cell whose comments differ once.
-    for each in (english, chinese):
-        assert each["three"].outputs[0].data == {"text/plain": "4"}
+    for cells in (english, chinese):
+        assert cells["three"].outputs[0].data == {"text/plain": "4"}
     # The user's settings have no effect, and pip installs only what is in the locks.
     assert english["settings"].outputs[0].data["text/plain"] == "(False, 1.5, True)"
     assert english["environment"].outputs[0].data["text/plain"] == "['0', '1']"
@@ -663,7 +663,7 @@ def test_a_fingerprint_covers_all_imported_sources_and_packages(framework):
         ),
         pytest.param(
             "runs += [1]",
-            "runs += [1]\nprint(say())",
+            "runs += [1]\nprint(greet())",
             ":17: in en/a/tiny, cell 'three': in en it shows '你好', of another language",
             id="words of a function",
         ),
