@@ -38,10 +38,11 @@ from tools.weave.lessons import ROOT, list_notebooks
 
 HERE = Path(__file__).parent
 VENV = Path(sys.prefix)
-COPIES = ROOT / "build" / "elsewhere"  # in the same file system as the originals, for hard links
+# In the same file system as the originals, because copies are hard links.
+COPIES = ROOT / "build" / "elsewhere"
 TIMEOUT = 600  # seconds per cell; only a guard against hanging
 
-# The services run on this platform, and their packages cannot be installed on others.
+# The services run on this platform; their packages cannot be installed on others.
 CAN_IMITATE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
 UNSUPPORTED_PLATFORM = (
     "Colab, Kaggle and Binder run Linux on x86-64; this machine cannot imitate them"

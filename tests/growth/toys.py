@@ -107,7 +107,7 @@ class Project:
             storage.rmdir()
             chapter.write_text(text, encoding="utf-8")
 
-    def start(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_unchecked(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one of the copy's modules, in the copy."""
         return subprocess.run(
             [sys.executable, "-m", module, *arguments],
@@ -120,7 +120,7 @@ class Project:
 
     def run(self, module: str, *arguments: str) -> str:
         """Run a module that must succeed; return its output."""
-        process = self.start(module, *arguments)
+        process = self.run_unchecked(module, *arguments)
         output = f"{process.stdout}\n{process.stderr}"
         assert process.returncode == 0, f"{module} {' '.join(arguments)}\n{output}"
         return process.stdout

@@ -282,7 +282,8 @@ def record_first_calls(
     results: list[Any] = []
 
     def record_result(*args: Any, **kwargs: Any) -> Any:
-        if len(results) == 4:  # including one for a layer that takes its sizes from its input
+        # One of the calls may be for a layer that takes its sizes from its input.
+        if len(results) == 4:
             raise EnoughCallsError
         results.append(function(*args, **kwargs))
         return results[-1]
@@ -360,7 +361,7 @@ def find_claims_error(cells: Mapping[str, ExecutedCell], claims: str, framework:
             config.stash[EXECUTED_CELLS] = cells
 
     options = ["-q", "--capture=sys", "--color=no", "--no-header", "--framework", framework]
-    # Only what claims need, since starting pytest takes longer than most of them.
+    # Load only what claims need, because starting pytest takes longer than most claims.
     options += ["--disable-plugin-autoload", "--noconftest", "--override-ini", "addopts="]
     options += ["--import-mode", "importlib", "--rootdir", str(ROOT)]
     for plugin in (

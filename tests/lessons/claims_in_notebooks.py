@@ -69,7 +69,8 @@ class Claims(pytest.Item):
         raise NotImplementedError
 
     def setup(self) -> None:
-        IPyNbCell.setup(self)  # expect a failure, as for cells, if an earlier cell ended the kernel
+        # Like a cell, expect to fail if an earlier cell ended the kernel.
+        IPyNbCell.setup(self)
 
     def runtest(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Tests of tests/lessons/claims_in_notebooks.py, which tests claims in the notebooks' kernels.
+"""Test tests/lessons/claims_in_notebooks.py, which tests claims in the notebooks' kernels.
 
 tests/growth has a lesson with a false claim, which must fail there.
 """

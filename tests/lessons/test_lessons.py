@@ -1,4 +1,4 @@
-"""Tests of the chapter: its lessons, their order, languages and frameworks."""
+"""Test the chapter: its lessons, their order, languages and frameworks."""
 
 import pickle
 import re
@@ -114,7 +114,8 @@ def test_name_unfit_for_links_is_rejected(root: Path, name: str):
     named = f"named {name!r}: need a name of a-z, A-Z, 0-9, - and _"
     write_lesson(root, "fox", [name], ["jax.py"])
     write_chapter(root, "zebra", "ant", "fox")
-    if "." not in name:  # which would end the language and the framework
+    # In a file name, a full stop ends the language or the framework.
+    if "." not in name:
         assert read_error(root) == f"lessons: a language {named}"
         (root / "lessons" / "fox" / f"text.{name}.md").rename(root / "lessons/fox/text.en.md")
         (root / "lessons" / "fox" / f"code.{name}.py").touch()

@@ -1,4 +1,4 @@
-"""Tests of the committed notebooks: they are up to date, complete, and without traces of a machine."""
+"""Test that the committed notebooks are up to date, complete, and without traces of a machine."""
 
 import re
 from dataclasses import replace

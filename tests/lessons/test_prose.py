@@ -1,4 +1,4 @@
-"""Tests of the prose: each number has a source, and all languages have the same numbers and formulas.
+"""Test that each number in the prose has a source, and that languages have the same numbers and formulas.
 
 The possible sources are in tests/lessons/number_sources.py, the exceptions in LESSON/numbers.toml.
 """
@@ -186,8 +186,8 @@ def find_differences(
             ):
                 if want != got:
                     change = f"{', '.join(got) or 'none'} instead of {', '.join(want) or 'none'}"
-                    where = f"{shorten_path(text)}:{piece.line}"
-                    yield f"{where}: {change} (line {original_piece.line})"
+                    location = f"{shorten_path(text)}:{piece.line}"
+                    yield f"{location}: {change} (line {original_piece.line})"
 
 
 @pytest.mark.parametrize(("lesson", "text"), TRANSLATIONS, ids=lambda path: path.name)

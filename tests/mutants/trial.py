@@ -45,7 +45,8 @@ MAVEN = ("mvn", "--offline", "--quiet", "--batch-mode", "-f", str(JAVA / "pom.xm
 REPORTS = "report*.xml", str(JAVA / "target" / "surefire-reports" / "*.xml")
 PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--junit-xml", "report.xml")
 NBVAL = (*PYTEST, "--nbval")
-CLAIMS = (*PYTEST, "--nbval-lax", "--claims")  # for Java, whose claims need the executed notebook
+# For Java, whose claims need the executed notebook.
+CLAIMS = (*PYTEST, "--nbval-lax", "--claims")
 
 
 class StoppedError(Exception):

@@ -261,9 +261,7 @@ def test_a_page_has_the_prose_of_its_text(site: Path, path: str):
 
 # One notebook per page is enough, because the tabs of pages are tested with the cells of all notebooks.
 @pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=FIRST_NOTEBOOKS), ids=str)
-def test_every_deck_has_the_slides_of_its_text_and_the_cells_of_its_notebook(
-    site: Path, notebook: Notebook
-):
+def test_every_deck_shows_its_text_and_its_notebook(site: Path, notebook: Notebook):
     path = site / "slides" / f"{notebook}.html"
     sections = parse(path).select("section > section")
     text = notebook.text.read_text(encoding="utf-8")

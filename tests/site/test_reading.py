@@ -31,7 +31,8 @@ from tools.weave.lessons import LANGUAGES, list_lessons
 from tools.weave.notebooks import IMAGE
 from tools.weave.prose import read_passages
 
-LIMIT = 240_000  # bytes per framework of a lesson's page with its files, without fonts and search
+# Bytes per framework of a lesson's page with its files, without fonts and search.
+LIMIT = 240_000
 MEGABYTE = 1_000_000
 
 

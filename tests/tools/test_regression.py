@@ -197,7 +197,7 @@ REJECTED_CHANGES: dict[str, list[tuple[Change, str]]] = {
 Report = dict[str, dict[str, str]]
 
 
-def nbval_command(notebooks: Path, *options: str | Path) -> list[str | Path]:
+def make_nbval_command(notebooks: Path, *options: str | Path) -> list[str | Path]:
     shutil.copy(ROOT / "conftest.py", notebooks)
     settings = ["-c", ROOT / "pyproject.toml", "--rootdir", notebooks, "-p", "no:cacheprovider"]
     return [sys.executable, "-m", "pytest", *settings, "--nbval", *options, notebooks]
@@ -207,7 +207,7 @@ def run_nbval(notebooks: Path, *options: str, **environment: str) -> list[Elemen
     """Return the test cases, one for each code cell, of a run in which some fail."""
     report = notebooks.parent / "report.xml"
     process = subprocess.run(
-        nbval_command(notebooks, "--color", "no", "--junit-xml", report, *options),
+        make_nbval_command(notebooks, "--color", "no", "--junit-xml", report, *options),
         cwd=ROOT,
         env=os.environ | environment,
         capture_output=True,
@@ -357,7 +357,7 @@ def test_ctrl_c_leaves_no_kernel_and_no_file(tmp_path, interrupt):
         (notebooks / f"{mark.name}.ipynb").write_text(make_notebook(code))
     options = ["--nbval-kernel-startup-timeout", "1000", "-n", "2"]
     process = subprocess.Popen(
-        nbval_command(notebooks, *options),
+        make_nbval_command(notebooks, *options),
         cwd=ROOT,
         env=os.environ | {"TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,

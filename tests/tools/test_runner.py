@@ -83,7 +83,7 @@ class Project:
     def read_files(self) -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in self.root.rglob("*") if path.is_file()}
 
-    def command(self, *arguments: str) -> list[str]:
+    def make_command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "tools", "--root", str(self.root), *arguments]
 
 
@@ -379,7 +379,7 @@ def test_user_settings_are_ignored_and_a_pipe_gets_plain_lines(project, tmp_path
     project.write("<<one>>\n", a="# %% one\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n")
     shell = {**os.environ, "MPLBACKEND": "no-such-backend", "TMPDIR": str(long_folder)}
     process = subprocess.run(
-        project.command(), cwd=ROOT, env=shell, capture_output=True, text=True, check=False
+        project.make_command(), cwd=ROOT, env=shell, capture_output=True, text=True, check=False
     )
     assert (process.returncode, process.stderr) == (0, ""), process.stdout
     assert process.stdout.startswith("a/tiny: started\na/tiny: executed\nnotebook ")
@@ -395,7 +395,7 @@ def test_ctrl_c_stops_all_pages_and_keeps_the_old_notebooks(project, interrupt):
         project.store(framework=framework)
     before = project.read_files()
     runner = subprocess.Popen(
-        project.command("--jobs", "2", "--timeout", "1000"),
+        project.make_command("--jobs", "2", "--timeout", "1000"),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -409,7 +409,7 @@ def test_ctrl_c_stops_all_pages_and_keeps_the_old_notebooks(project, interrupt):
     assert project.read_files() == before | dict.fromkeys(marks.values(), b"")
 
 
-# The choice of what is executed and written
+# Which pages are executed and written
 
 
 @pytest.mark.parametrize(
