@@ -86,7 +86,8 @@ def rounds_to(value: float, number: str) -> bool:
 
     0.7 does not count as a 1: without decimals, rounding may change at most a twentieth.
     """
-    rounded, decimals = float(number), len(number.partition(".")[2])
+    rounded = float(number)
+    decimals = len(number.partition(".")[2])
     allowed = 0.5 * 10**-decimals if decimals else min(0.5, 0.05 * rounded)
     return abs(value - rounded) <= allowed + 1e-9
 

@@ -174,20 +174,17 @@ def find_differences(
     original: Iterable[list[Piece]], translation: Iterable[list[Piece]], text: Path
 ) -> Iterator[str]:
     """Yield the differences between an original and its translation, passage by passage."""
-    for theirs, ours in zip_longest(original, translation, fillvalue=[]):
-        if len(theirs) != len(ours):
-            line = (ours or theirs)[0].line
-            yield f"{shorten_path(text)}:{line}: {len(ours)} paragraphs instead of {len(theirs)}"
+    path = shorten_path(text)
+    for expected, actual in zip_longest(original, translation, fillvalue=[]):
+        if len(expected) != len(actual):
+            line = (actual or expected)[0].line
+            yield f"{path}:{line}: {len(actual)} paragraphs instead of {len(expected)}"
             continue
-        for original_piece, piece in zip(theirs, ours, strict=True):
-            for want, got in (
-                (original_piece.numbers, piece.numbers),
-                (original_piece.statements, piece.statements),
-            ):
-                if want != got:
-                    change = f"{', '.join(got) or 'none'} instead of {', '.join(want) or 'none'}"
-                    location = f"{shorten_path(text)}:{piece.line}"
-                    yield f"{location}: {change} (line {original_piece.line})"
+        for first, other in zip(expected, actual, strict=True):
+            for old, new in ((first.numbers, other.numbers), (first.statements, other.statements)):
+                if old != new:
+                    change = f"{', '.join(new) or 'none'} instead of {', '.join(old) or 'none'}"
+                    yield f"{path}:{other.line}: {change} (line {first.line})"
 
 
 @pytest.mark.parametrize(("lesson", "text"), TRANSLATIONS, ids=lambda path: path.name)
@@ -201,10 +198,11 @@ def test_every_language_has_same_numbers_and_formulas(lesson: Path, text: Path):
 def test_site_pages_have_same_numbers_in_every_language(page: Path):
     """Test table cells one by one; elsewhere single digits may be words, and sentences in another order."""
     for text in ROOT.glob(f"docs/*/{page.name}"):
-        there, here = ([*parse_pieces(each.read_text(encoding="utf-8"))] for each in (page, text))
-        cells = ([[piece for piece in pieces if piece.in_table]] for pieces in (there, here))
+        both = [[*parse_pieces(each.read_text(encoding="utf-8"))] for each in (page, text)]
+        cells = ([[piece for piece in pieces if piece.in_table]] for pieces in both)
         assert [*find_differences(*cells, text)] == []
-        assert count_longer_numbers(here) == count_longer_numbers(there), shorten_path(text)
+        original, translation = map(count_longer_numbers, both)
+        assert translation == original, shorten_path(text)
 
 
 def count_longer_numbers(text: list[Piece]) -> Counter[str]:

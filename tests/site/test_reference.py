@@ -96,8 +96,10 @@ def has_parameters(head: Tag) -> bool:
 
 def parse_parameter(parameter: Tag) -> str:
     """Return the name of a parameter with its stars; a lone star has no name."""
-    text, name = parameter.get_text(), parameter.select_one(".n")
-    return "*" * (len(text) - len(text.lstrip("*"))) + (name.text if name else "")
+    text = parameter.get_text()
+    stars = text[: len(text) - len(text.lstrip("*"))]
+    name = parameter.select_one(".n")
+    return stars + (name.text if name else "")
 
 
 @cache

@@ -254,7 +254,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     assert len(test_cases) == len(order) * len(names)
     messages: Report = {title: {} for title in order}
     for case in test_cases:
-        title, number = Path(case.get("classname")).stem, int(case.get("name").split()[1])
+        title = Path(case.get("classname")).stem
+        number = int(case.get("name").split()[1])
         if message := read_error(case):
             messages[title][order[title][number]] = message
     return messages
