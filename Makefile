@@ -127,7 +127,7 @@ test-elsewhere: .venv/.elsewhere $(JAVA)  ## the notebooks in imitations of Cola
 test-growth: $(READY) $(JAVA)  ## add toy lessons to copies of the project, and make and test them
 	@$(PYTEST) $(call report,growth) tests/growth --frameworks "$(FRAMEWORKS)"
 
-.venv/.elsewhere: $(READY) tests/elsewhere/colab.txt tests/elsewhere/places.py environment.yml
+.venv/.elsewhere: $(READY) tests/elsewhere/colab.txt tests/elsewhere/services.py environment.yml
 	@$(BIN)/python -m tests.elsewhere && touch $@
 
 # Each framework gets a separate environment. Upstream's d2l is left out, since it needs newer versions; the

@@ -100,7 +100,7 @@ def wait_for_exit(processes: Iterable[psutil.Process], seconds: float) -> list[p
 def interrupt() -> Iterator[Callable[..., str]]:
     """Return a function that interrupts a running command and returns its output.
 
-    The command's children have to end before it. There is no time limit, because a slow machine might exceed it:
+    The command's children must end before it. There is no time limit, because a slow machine might exceed it:
     the command sleeps for a limited time, and ends with another result if it is not interrupted.
     """
     # A background job ignores SIGINT by default.

@@ -35,14 +35,14 @@ class Reasons:
 
 
 def describe_failure(report: pytest.TestReport | pytest.CollectReport) -> list[str]:
-    """Return the place of a failure and its message, or both ends of a long message."""
+    """Return the location of a failure and its message, or both ends of a long message."""
     crash = getattr(report.longrepr, "reprcrash", None)
-    place = [f"{os.path.relpath(crash.path)}:{crash.lineno}"] if crash else []
+    location = [f"{os.path.relpath(crash.path)}:{crash.lineno}"] if crash else []
     text = COLOUR.sub("", crash.message if crash else report.longreprtext)
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) > 2 * NUM_LINES:
         lines = [*lines[:NUM_LINES], "...", *lines[-NUM_LINES:]]
-    return [*place, *lines]
+    return [*location, *lines]
 
 
 @pytest.hookimpl(trylast=True)  # after the reporter is registered

@@ -17,11 +17,11 @@ from tests.lessons.shared_claims import (
     assert_maps,
     assert_medians_with_bars,
     assert_variables,
-    floats,
     median_and_range,
     rope_frequencies,
     rotate_pairs,
     run_in_batches,
+    to_floats,
 )
 from tests.shim.reference import positional_encoding
 
@@ -452,7 +452,9 @@ def test_weights_on_the_letter_and_its_last_entry(cells, finders, tests):
                 inputs = letters, digits, asked
                 _, weights = run_finder(parameters, *inputs, scheme=scheme)
                 expected = [(weights[:, 0] * mask).sum(axis=1).mean() for mask in masks]
-                np.testing.assert_allclose(floats(actual), expected, atol=TIE_TOLERANCE)
+                np.testing.assert_allclose(
+                    to_floats(actual), expected, atol=TIE_TOLERANCE
+                )
     assert (cell.rows[0][0], cell.rows[7][0]) == (16, 32)
     rows = assert_table(cell, [*letter_weights[16], *letter_weights[32]], 2 * NAMES)
     (_, short, *_), (_, sinusoids, _, alibi, *_) = np.split(rows[..., 0], 2)

@@ -349,13 +349,13 @@ def test_turn_by_five_takes_row_three_to_row_eight(cells):
 
 
 @pytest.mark.parametrize("row", [0, 1, 29, 58, 59])
-def test_every_row_is_tried_with_six_offsets(adapter, cells, row, python_alone):
+def test_every_row_is_tried_with_six_offsets(adapter, cells, row, python_only):
     """A wrong row shows."""
     P = reference.positional_encoding(60, 32).astype("float32")
     P[row] += 1
-    printed = cells["rotation"].again(P=adapter.tensor(P))
+    printed = cells["rotation"].run_again(P=adapter.tensor(P))
     assert numbers(printed)[-1] > 0.1
-    offsets = cells["rotation"].passed_through("delta")
+    offsets = cells["rotation"].list_loop_values("delta")
     assert (len({*offsets}), sum(delta < 0 for delta in offsets)) == (6, 1)
 
 
@@ -524,7 +524,7 @@ def test_reader_needs_no_positions_in_its_values(cells, weights):
     assert scores > max(HIGH_ACCURACY, values + 0.2)
 
 
-def test_positions_are_left_out_where_the_text_says(cells, python_alone):
+def test_positions_are_left_out_where_the_text_says(cells, python_only):
     """Accuracies alone cannot tell if a reader is always right, with and without."""
     source = cells["without-positions"].source
     for name, inputs in (

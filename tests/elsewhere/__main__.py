@@ -8,12 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from d2l_compat.frameworks import PYTHON_FRAMEWORKS
-from tests.elsewhere.places import (
+from tests.elsewhere.services import (
     BINDER,
     CAN_IMITATE,
-    CANNOT_IMITATE,
     COLAB,
     DOWNLOADS,
+    UNSUPPORTED_PLATFORM,
     VENV,
     WHEELS,
     WHEELS_STAMP,
@@ -40,7 +40,7 @@ if importlib.util.find_spec(sys.argv[1].partition(".")[0]):
 def main() -> int:
     """Return the exit code, which is 1 if an environment could not be made."""
     if not CAN_IMITATE:
-        print(CANNOT_IMITATE)
+        print(UNSUPPORTED_PLATFORM)
         return 0
     outdated = list_outdated()
     try:
@@ -94,7 +94,7 @@ def download_wheels() -> None:
 
 def run(*command: str | Path) -> str:
     """Return a command's standard output; its error messages are not captured. Raise CalledProcessError if it fails."""
-    # The project's folder has settings for uv that are only for its own environment: run elsewhere.
+    # Not in the project's folder, whose settings for uv are only for its own environment.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return subprocess.run(
         command, cwd="/", env=environment, stdout=subprocess.PIPE, text=True, check=True

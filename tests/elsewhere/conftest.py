@@ -4,14 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.elsewhere.places import CAN_IMITATE, CANNOT_IMITATE, list_outdated, make_repository
+from tests.elsewhere.services import (
+    CAN_IMITATE,
+    UNSUPPORTED_PLATFORM,
+    list_outdated,
+    make_repository,
+)
 
 
 @pytest.fixture(scope="session")
 def services() -> None:
     """Check that the environments of services exist and are up to date."""
     if not CAN_IMITATE:
-        pytest.skip(CANNOT_IMITATE)
+        pytest.skip(UNSUPPORTED_PLATFORM)
     if outdated := list_outdated():
         pytest.fail(f"run `python -m tests.elsewhere` first, for {', '.join(outdated)}")
 

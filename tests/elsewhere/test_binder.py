@@ -1,7 +1,7 @@
 """Test Binder's environment, which environment.yml, apt.txt and postBuild define, and the notebooks in it.
 
-There is no container engine: repo2docker only prints its steps, and the imitation performs those in our files. Packages
-from PyPI replace conda's (places.py), and this machine's Java is used.
+Without a container engine, repo2docker only prints its steps, and the imitation performs those in our files. Packages
+from PyPI replace conda's (services.py), and this machine's Java is used.
 """
 
 import json
@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.elsewhere.places import (
+from tests.elsewhere.services import (
     BINDER,
-    BINDERS_PYTHON,
+    BINDER_PYTHON,
     CONDA_PART,
     Copy,
     copy_project,
@@ -26,7 +26,7 @@ from tests.elsewhere.places import (
     find_notebooks,
     list_changed,
     list_differences,
-    package_name,
+    parse_package_name,
     read_notebook,
     read_pins,
 )
@@ -35,8 +35,8 @@ from tools.weave.lessons import ROOT
 MEMORY = 2_000_000_000  # bytes that Binder allows a reader
 KERNEL_MEMORY = 1_500_000_000  # bytes for the kernel; the server needs the rest
 CUDA = re.compile(r"^nvidia\b|cuda|cudnn|-cu\d+$|\bgpu\b|^triton$")
-# Debian's packages of the C and C++ runtimes.
-IN_ANY_IMAGE = {"libc6", "libdl2", "libm6", "libpthread0", "librt1", "libgcc_s1", "libstdc++6"}
+# Debian's packages of the C and C++ runtimes, which every image has.
+BASE_LIBRARIES = {"libc6", "libdl2", "libm6", "libpthread0", "librt1", "libgcc_s1", "libstdc++6"}
 
 
 def test_repo2docker_installs_what_the_files_list(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_repo2docker_installs_what_the_files_list(tmp_path: Path) -> None:
     )
     output = process.stdout + process.stderr
     lines = [line.strip(" \\&") for line in output.splitlines()]
-    assert f"Building conda environment for python={BINDERS_PYTHON}" in output
+    assert f"Building conda environment for python={BINDER_PYTHON}" in output
     libraries = (ROOT / "apt.txt").read_text(encoding="utf-8").split()
     assert libraries
     assert f"apt-get install --yes --no-install-recommends {' '.join(libraries)}" in lines
@@ -66,7 +66,7 @@ def test_repo2docker_installs_what_the_files_list(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("services")
 def test_no_packages_for_gpus_are_installed() -> None:
-    installed = [package_name(pin) for pin in read_pins(BINDER.first_part)]
+    installed = [parse_package_name(pin) for pin in read_pins(BINDER.first_part)]
     assert {"tensorflow-cpu", "jax", "paddlepaddle", "keras", "flax"} <= {*installed}
     assert [name for name in installed if CUDA.search(name)] == []
     assert "tensorflow" not in installed  # the build for GPUs
@@ -128,7 +128,7 @@ def test_apt_installs_the_libraries_that_mxnet_lacks(build: Build) -> None:
         if library.parent != Path(path).parent
     }
     libraries = (ROOT / "apt.txt").read_text(encoding="utf-8").split()
-    assert needed - IN_ANY_IMAGE == {*libraries}
+    assert needed - BASE_LIBRARIES == {*libraries}
 
 
 @pytest.mark.usefixtures("skip_unless_requested")

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from d2l_compat.frameworks import PYTHON_FRAMEWORKS
-from tests.elsewhere.places import (
+from tests.elsewhere.services import (
     COLAB,
     Copy,
     Execution,
@@ -43,7 +43,7 @@ def test_notebooks_run_on_colab_and_install_only_what_is_missing(
 ) -> None:
     with open_colab(repository) as session:
         stored = {path: read_notebook(path) for path in find_notebooks(framework)}
-        check(session, stored, framework)
+        check_notebooks(session, stored, framework)
 
 
 @pytest.mark.usefixtures("services", "skip_unless_requested")
@@ -51,10 +51,10 @@ def test_notebooks_run_on_colab_and_install_only_what_is_missing(
 def test_a_notebook_starts_on_kaggle(framework: str, repository: Path) -> None:
     with open_kaggle(repository) as session:
         first = find_notebooks(framework)[0]
-        check(session, {first: read_until_first_figure(first)}, framework)
+        check_notebooks(session, {first: read_until_first_figure(first)}, framework)
 
 
-# A cell of a D2L page, for a notebook that begins with our cell in place of D2L's.
+# A cell of a D2L page, for a notebook that begins with our cell instead of D2L's.
 D2L_CELL = """\
 import torch
 from d2l import torch as d2l
@@ -153,7 +153,7 @@ def open_colab(repository: Path) -> Iterator[Session]:
         yield session
 
 
-def check(session: Session, notebooks: dict[Path, NotebookNode], framework: str) -> None:
+def check_notebooks(session: Session, notebooks: dict[Path, NotebookNode], framework: str) -> None:
     """Check that a notebook reproduces its stored outputs, and that its first cell changes no installed package.
 
     Run a second time, the first cell must not install or print anything. Then the other notebooks are run.

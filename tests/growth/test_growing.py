@@ -1,4 +1,4 @@
-"""Two toy lessons, added to a copy of the project, are built and tested like all lessons."""
+"""Test that two toy lessons, added to a copy of the project, are built and tested like all lessons."""
 
 import re
 
@@ -109,19 +109,19 @@ def test_a_wrong_claim_and_an_edited_cell_fail_in_the_notebook(
         edited_cell = run_claims(project, notebook, notebook, "0, 1, 4", "0, 1, 2 * 2")
         assert "test_the_sum_is_six" in wrong_claim
         assert "assert [6.0] == [7]" in wrong_claim
-        assert "not tested, for these cells were not executed: curve" in edited_cell
+        assert "not tested, because these cells were not executed: curve" in edited_cell
         for output in (wrong_claim, edited_cell):
             assert output.splitlines()[-1].startswith("1 failed, ")
 
 
 def run_claims(project: Project, notebook: str, file: str, old: str, new: str) -> str:
-    """Test a notebook after a replacement in a file, which has to fail; return the output."""
+    """Test a notebook after a replacement in a file, which must make it fail; return the output."""
     path = project.root / file
     original = path.read_text(encoding="utf-8")
     assert old in original
     path.write_text(original.replace(old, new), encoding="utf-8")
     options = "--nbval", "--claims", "-q", "-p", "no:cacheprovider", "--color=no"
-    process = project.start("pytest", *options, notebook)
+    process = project.run_unchecked("pytest", *options, notebook)
     path.write_text(original, encoding="utf-8")
     assert process.returncode == 1
     return process.stdout
@@ -131,7 +131,7 @@ def test_a_fault_in_a_toy_is_noticed(project: Project, chapter: tuple[Toy, Toy])
     toy = chapter[0]
     framework = toy.frameworks[0]
     fault = f"{framework}, {toy.name}: a row too many"
-    output = project.run("tests.mutants", "--by-all", "--only", fault)
+    output = project.run("tests.mutants", "--all-checks", "--only", fault)
     assert f"[1/1] {fault} (lesson): noticed\n" in output
     assert "    nbval: sum (" in output
     assert "    tests: test_the_" in output

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.elsewhere.places import copy_project
+from tests.elsewhere.services import copy_project
 from tools.weave.lessons import LANGUAGES
 
 TEMPLATES = Path(__file__).parent / "toy"
-IMPORTS = {"tensorflow": "import tensorflow as tf"}  # which the choice of the device needs
+# Imports that the code for the device needs.
+IMPORTS = {"tensorflow": "import tensorflow as tf"}
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Project:
             storage.rmdir()
             chapter.write_text(text, encoding="utf-8")
 
-    def start(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_unchecked(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one of the copy's modules, in the copy."""
         return subprocess.run(
             [sys.executable, "-m", module, *arguments],
@@ -118,8 +119,8 @@ class Project:
         )
 
     def run(self, module: str, *arguments: str) -> str:
-        """Run a module that has to succeed; return its output."""
-        process = self.start(module, *arguments)
+        """Run a module that must succeed; return its output."""
+        process = self.run_unchecked(module, *arguments)
         output = f"{process.stdout}\n{process.stderr}"
         assert process.returncode == 0, f"{module} {' '.join(arguments)}\n{output}"
         return process.stdout
@@ -134,9 +135,8 @@ def _fill_code(code: Path, framework: str) -> None:
     module = FRAMEWORKS[framework].module
     device_code, _ = FRAMEWORKS[framework].gpu_replacement
     if device_code in code.read_text(encoding="utf-8").replace("@MODULE@", module):
-        device_code = (
-            "None"  # PyTorch's device code is the import itself, which the program has already
-        )
+        # PyTorch's device code is the import itself, which the program already has.
+        device_code = "None"
     _replace_placeholders(
         code, MODULE=module, IMPORT=IMPORTS.get(framework, ""), DEVICE=device_code
     )

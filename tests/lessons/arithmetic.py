@@ -15,80 +15,85 @@ FUNCTIONS |= {r"\sin": math.sin, r"\cos": math.cos, r"\tan": math.tan}
 BRACKETS = {"(": ")", "{": "}"}
 # Values for the letters of an equation, which is an identity if it holds with both sets.
 SAMPLES = [
-    {letter: start + 0.017 * place for place, letter in enumerate(string.ascii_letters)}
+    {letter: start + 0.017 * index for index, letter in enumerate(string.ascii_letters)}
     for start in (0.31, 1.23)
 ]
 
 
 class Parser:
-    """A recursive descent parser that evaluates while it reads. Raises ValueError for other LaTeX."""
+    """A recursive descent parser that evaluates what it parses. Raises ValueError for other LaTeX."""
 
     def __init__(self, formula: str, letters: Mapping[str, float]) -> None:
         self._tokens = [*TOKEN.findall(SPACING.sub("", formula)), ""]
         self._values = {**letters, **CONSTANTS}
 
-    def sum(self, end: str) -> float:
-        value = self._product()
+    def parse_sum(self, end: str) -> float:
+        value = self._parse_product()
         while self._tokens[0] in ("+", "-"):
             sign = 1 if self._tokens.pop(0) == "+" else -1
-            value += sign * self._product()
+            value += sign * self._parse_product()
         if self._tokens.pop(0) != end:
             raise ValueError
         return value
 
-    def _product(self) -> float:
-        value = -1.0 if self._take("-") else 1.0
-        value *= self._power()
+    def _parse_product(self) -> float:
+        value = -1.0 if self._skip("-") else 1.0
+        value *= self._parse_power()
         while self._tokens[0] not in ("", "+", "-", *BRACKETS.values()):
-            if self._take("/"):
-                value /= self._power()
+            if self._skip("/"):
+                value /= self._parse_power()
             else:
-                _ = self._take(r"\cdot") or self._take(r"\times")
-                value *= self._power()
+                _ = self._skip(r"\cdot") or self._skip(r"\times")
+                value *= self._parse_power()
         return value
 
-    def _power(self) -> float:
-        base = self._atom()
-        return base ** self._atom() if self._take("^") else base
+    def _parse_power(self) -> float:
+        base = self._parse_atom()
+        return base ** self._parse_atom() if self._skip("^") else base
 
-    def _atom(self) -> float:
+    def _parse_atom(self) -> float:
         token = self._tokens.pop(0)
         if token in BRACKETS:
-            value = self.sum(BRACKETS[token])
+            value = self.parse_sum(BRACKETS[token])
         elif token == r"\frac":
-            value = self._atom() / self._atom()
+            value = self._parse_atom() / self._parse_atom()
         elif token in FUNCTIONS:
-            value = FUNCTIONS[token](self._atom())
+            value = FUNCTIONS[token](self._parse_atom())
         elif token in self._values:
             value = self._values[token]
         else:
             value = float(token)
-        return math.radians(value) if self._take("°") else value
+        return math.radians(value) if self._skip("°") else value
 
-    def _take(self, token: str) -> bool:
-        return self._tokens[0] == token and bool(self._tokens.pop(0))
+    def _skip(self, token: str) -> bool:
+        """Return whether this is the next token, and if so, remove it."""
+        is_next = self._tokens[0] == token
+        if is_next:
+            self._tokens.pop(0)
+        return is_next
 
 
 def evaluate(formula: str, letters: Mapping[str, float] | None = None) -> float:
     """Return the value, or NaN if this is not arithmetic, or has other letters than these."""
     try:
-        return Parser(formula, letters or {}).sum(end="")
+        return Parser(formula, letters or {}).parse_sum(end="")
     except (ArithmeticError, IndexError, ValueError):
         return math.nan
 
 
 def rounds_to(value: float, number: str) -> bool:
-    """Return whether the value rounds to the number.
+    """Check whether the value rounds to the number.
 
     0.7 does not count as a 1: without decimals, rounding may change at most a twentieth.
     """
-    rounded, decimals = float(number), len(number.partition(".")[2])
+    rounded = float(number)
+    decimals = len(number.partition(".")[2])
     allowed = 0.5 * 10**-decimals if decimals else min(0.5, 0.05 * rounded)
     return abs(value - rounded) <= allowed + 1e-9
 
 
 def is_right(formula: str) -> bool | None:
-    """Return whether a chain of equations holds, or None if that cannot be computed.
+    """Check whether a chain of equations holds; return None if that cannot be computed.
 
     An equation with letters is right if it holds for all values of the letters, and otherwise unknown.
     """

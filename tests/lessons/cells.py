@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tools.weave.programs import ProgramCell
 
 
-# Let failed assertions in that module show what was compared.
+# Make failed assertions in that module show the compared values.
 pytest.register_assert_rewrite("tests.lessons.shared_claims")
 
 # The executed cells of a notebook, if claims are tested in its kernel.
@@ -79,7 +79,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
 
 
 def is_about(item: pytest.Item, cell: str) -> bool:
-    """Return whether the test names this cell, in its code or as a parameter."""
+    """Check whether the test names this cell, in its code or as a parameter."""
     if not isinstance(item, pytest.Function):
         return False
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
@@ -96,13 +96,13 @@ class ExecutedCell:
     figures: list[Any]
     names: dict[str, Any]
 
-    def again(self, **names: Any) -> str:
+    def run_again(self, **names: Any) -> str:
         """Execute the cell again with some names replaced, and return what it prints."""
         with redirect_stdout(io.StringIO()) as printed:
             exec(self.source, {**self.names, **names})
         return printed.getvalue()
 
-    def passed_through(self, variable: str) -> list[Any]:
+    def list_loop_values(self, variable: str) -> list[Any]:
         """Return the values that the outermost loop with this variable iterates over."""
         loops = [part for part in ast.parse(self.source).body if isinstance(part, ast.For)]
         (loop,) = (loop for loop in loops if ast.unparse(loop.target) == variable)
@@ -218,14 +218,14 @@ def rows(cells: Mapping[str, ExecutedCell]) -> Rows:
 
 
 @pytest.fixture
-def python_alone(request: pytest.FixtureRequest) -> None:
-    """Skip a test in Java that executes a cell or a function with other names, or parses it."""
+def python_only(request: pytest.FixtureRequest) -> None:
+    """Skip, in Java, a test that parses a cell, or executes it with other names."""
     if not FRAMEWORKS[request.config.getoption("framework")].is_python:
         pytest.skip("a cell in Java cannot be executed with other names")
 
 
 @pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch, python_alone: None) -> Callable[..., None]:
+def replace_names(monkeypatch: pytest.MonkeyPatch, python_only: None) -> Callable[..., None]:
     """Return a function that replaces names in the module of one of the lesson's functions."""
 
     def replace(function: Any, **others: Any) -> None:
@@ -247,46 +247,48 @@ def assert_trained_on(
 ) -> Callable[[str, str, int], None]:
     """Return a function that checks steps, examples per step and learning rate against the lesson's BUDGETS.
 
-    In Python it executes the cell again, and checks the length of the sequences that it draws.
+    In Python, the function also executes the cell again, and checks the length of the sequences that the cell draws.
     """
     budgets = request.module.BUDGETS
-    steps, batch, *_ = budget = budgets.get(framework, budgets["others"])
+    budget = budgets.get(framework, budgets["others"])
+    steps, batch, *_ = budget
 
     def check(cell: str, draws: str, length: int) -> None:
         assert {*budget} <= cells["train"].numbers
         if not FRAMEWORKS[framework].is_python:
             return
-        watch = request.getfixturevalue("watch")
+        replace_names = request.getfixturevalue("replace_names")
         names = cells[cell].names
 
         def run(record_result: Callable[..., Any]) -> None:
-            watch(names["train"], **{draws: record_result})
-            cells[cell].again()
+            replace_names(names["train"], **{draws: record_result})
+            cells[cell].run_again()
 
-        sequences = [first for first, *_ in first_calls(run, names[draws])]
+        sequences = [first for first, *_ in record_first_calls(run, names[draws])]
         assert {len(x) for x in sequences} <= {1, batch, steps * batch}
         assert {x.shape[1] for x in sequences} == {length}
 
     return check
 
 
-class EnoughError(Exception):
+class EnoughCallsError(Exception):
     """Ends the run of a recorded function after enough calls."""
 
 
-def first_calls(
+def record_first_calls(
     run: Callable[[Callable[..., Any]], Any], function: Callable[..., Any]
 ) -> list[Any]:
     """Return the results of the first calls of ``function`` in ``run(function)``, and then end the run."""
     results: list[Any] = []
 
     def record_result(*args: Any, **kwargs: Any) -> Any:
-        if len(results) == 4:  # including one for a layer that takes its sizes from its input
-            raise EnoughError
+        # One of the calls may be for a layer that takes its sizes from its input.
+        if len(results) == 4:
+            raise EnoughCallsError
         results.append(function(*args, **kwargs))
         return results[-1]
 
-    with suppress(EnoughError):
+    with suppress(EnoughCallsError):
         run(record_result)
     return results
 
@@ -323,12 +325,12 @@ def assert_printed(rows: Any, expected: Any, digits: int = 2) -> None:
     np.testing.assert_allclose(rows, expected, atol=0.51 * 10**-digits)
 
 
-def assert_axes(cell: Any, across: str, down: str) -> None:
+def assert_axes(cell: Any, xlabel: str, ylabel: str) -> None:
     """Check the labels of the axes of a figure's heat maps."""
     (figure,) = cell.figures
     panels = [axes for axes in figure.axes if axes.get_images()]
-    assert {axes.get_xlabel() for axes in panels} - {""} == {across}
-    assert {axes.get_ylabel() for axes in panels} - {""} == {down}
+    assert {axes.get_xlabel() for axes in panels} - {""} == {xlabel}
+    assert {axes.get_ylabel() for axes in panels} - {""} == {ylabel}
 
 
 def run_recorded_claims(
@@ -336,21 +338,22 @@ def run_recorded_claims(
 ) -> None:
     """Test the claims in a notebook's kernel, and print pytest's output. Raises AssertionError if one fails."""
     os.chdir(ROOT)
-    fault = missing_cells(printed, recorded)
-    if not fault:
+    message = describe_missing_cells(printed, recorded)
+    if not message:
         cells = {name: ExecutedCell(printed=printed[name], **x) for name, x in recorded.items()}
-        fault = find_claims_fault(cells, claims, framework)
-    print(fault)
-    assert not fault
+        message = find_claims_error(cells, claims, framework)
+    print(message)
+    assert not message
 
 
-def missing_cells(names: Iterable[str], executed: Container[str]) -> str:
+def describe_missing_cells(names: Iterable[str], executed: Container[str]) -> str:
     """Return a message about cells that were not executed, empty if all were."""
     missing = [name for name in names if name not in executed]
-    return f"not tested, for these cells were not executed: {', '.join(missing)}" if missing else ""
+    cells = ", ".join(missing)
+    return f"not tested, because these cells were not executed: {cells}" if missing else ""
 
 
-def find_claims_fault(cells: Mapping[str, ExecutedCell], claims: str, framework: str) -> str:
+def find_claims_error(cells: Mapping[str, ExecutedCell], claims: str, framework: str) -> str:
     """Test a lesson's claims on its executed cells; return pytest's output if one fails."""
 
     class ExecutedCells:
@@ -358,7 +361,7 @@ def find_claims_fault(cells: Mapping[str, ExecutedCell], claims: str, framework:
             config.stash[EXECUTED_CELLS] = cells
 
     options = ["-q", "--capture=sys", "--color=no", "--no-header", "--framework", framework]
-    # Only what claims need, since starting pytest takes longer than most of them.
+    # Load only what claims need, because starting pytest takes longer than most claims.
     options += ["--disable-plugin-autoload", "--noconftest", "--override-ini", "addopts="]
     options += ["--import-mode", "importlib", "--rootdir", str(ROOT)]
     for plugin in (

@@ -19,20 +19,20 @@ import pytest
 from nbval.plugin import IPyNbCell
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.lessons.cells import find_claims_fault, missing_cells
-from tests.lessons.java.values import Java, JavaCell, JavaError, Names, assigned_names
+from tests.lessons.cells import describe_missing_cells, find_claims_error
+from tests.lessons.java.values import Java, JavaCell, JavaError, Names, find_assigned_names
 from tools.run.page_kernel import Execution, KernelDiedError, PageKernel
 from tools.run.regression import NotebookCell, NotebookFile
 from tools.weave.lessons import ROOT, Notebook, list_notebooks
 from tools.weave.programs import read_code
 
 RECORDING = Path(__file__).with_name("recording.py")
-BEGIN = "shell.recording = Recording(shell, sources)"
-END = """
+START_RECORDING = "shell.recording = Recording(shell, sources)"
+RUN_CLAIMS = """
 import sys
 sys.path.insert(0, root)
 from tests.lessons.cells import run_recorded_claims
-run_recorded_claims(shell.recording.left_behind, printed, claims, framework)
+run_recorded_claims(shell.recording.results, printed, claims, framework)
 """
 
 
@@ -64,23 +64,25 @@ class Claims(pytest.Item):
     def kernel(self) -> PageKernel:
         return self.parent.kernel
 
-    def find_fault(self) -> str:
+    def find_error(self) -> str:
         """Return why the claims fail, or an empty string."""
         raise NotImplementedError
 
     def setup(self) -> None:
-        IPyNbCell.setup(self)  # as for a cell: expected to fail after one that ends the kernel
+        # Like a cell, expect to fail if an earlier cell ended the kernel.
+        IPyNbCell.setup(self)
 
     def runtest(self) -> None:
         try:
-            fault = self.find_fault()
-        except (KernelDiedError, TimeoutError) as error:
+            message = self.find_error()
+        except KernelDiedError:
             self.parent.timed_out = True
-            died = isinstance(error, KernelDiedError)
-            limit = self.kernel.cell_timeout
-            fault = f"not tested: {'the kernel died' if died else f'longer than {limit:g} seconds'}"
-        if fault:
-            pytest.fail(fault, pytrace=False)
+            message = "not tested: the kernel died"
+        except TimeoutError:
+            self.parent.timed_out = True
+            message = f"not tested: longer than {self.kernel.cell_timeout:g} seconds"
+        if message:
+            pytest.fail(message, pytrace=False)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, self.nodeid
@@ -93,19 +95,19 @@ class PythonClaims(Claims):
         super().__init__(**kwargs)
         self.cells = [cell for cell in cells if cell.code_cell.name in self.sources]
 
-    def begin(self) -> None:
+    def start_recording(self) -> None:
         """Start recording, before the notebook's first cell."""
-        code = RECORDING.read_text(encoding="utf-8") + BEGIN
+        code = RECORDING.read_text(encoding="utf-8") + START_RECORDING
         result = self.kernel.execute_extra(_isolate(code, sources=self.sources))
         assert not result.traceback, result.traceback
 
-    def find_fault(self) -> str:
+    def find_error(self) -> str:
         printed = dict.fromkeys(self.sources, "")
         for cell in self.cells:
             if execution := _find_execution(cell):
                 printed[cell.code_cell.name] = execution.printed
         names = {"root": str(ROOT), "claims": self.claims, "framework": self.notebook.framework}
-        result = self.kernel.execute_extra(_isolate(END, printed=printed, **names))
+        result = self.kernel.execute_extra(_isolate(RUN_CLAIMS, printed=printed, **names))
         return (result.printed or result.traceback) if result.traceback else ""
 
 
@@ -125,24 +127,24 @@ class JavaClaims(Claims):
         execution = _find_execution(cell)
         if cell.code_cell.source != self.sources.get(name) or not execution or execution.traceback:
             return
-        names = assigned_names(cell.code_cell.source)
+        names = find_assigned_names(cell.code_cell.source)
         try:
             if self.java is None:
                 self.java = Java(self.kernel)
-                self.java.begin()
-            self.java.keep(name, names, execution.num_figures)
+                self.java.define_helpers()
+            self.java.store(name, names, execution.num_figures)
         except JavaError as error:
             self.error = self.error or f"{name}: {error}"
             return
-        self.keys = self.keys | {each: f"{name}/{each}" for each in names}
+        self.keys = self.keys | {variable: f"{name}/{variable}" for variable in names}
         variables = Names(self.java, self.keys)
         self.cells[name] = JavaCell(self.java, name, cell.code_cell.source, execution, variables)
 
-    def find_fault(self) -> str:
-        fault = missing_cells(self.sources, self.cells)
-        if fault:
-            return f"{fault}\n{self.error}".rstrip()
-        return find_claims_fault(self.cells, self.claims, self.notebook.framework)
+    def find_error(self) -> str:
+        message = describe_missing_cells(self.sources, self.cells)
+        if message:
+            return f"{message}\n{self.error}".rstrip()
+        return find_claims_error(self.cells, self.claims, self.notebook.framework)
 
 
 def _find_execution(cell: NotebookCell) -> Execution | None:
@@ -152,7 +154,7 @@ def _find_execution(cell: NotebookCell) -> Execution | None:
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     if not config.getoption("claims"):
         return
-    notebooks = {notebook.path: notebook for notebook in _tested_notebooks()}
+    notebooks = {notebook.path: notebook for notebook in _list_tested_notebooks()}
     for file, cells in _group_by_notebook(items).items():
         if notebook := notebooks.get(file.path.resolve()):
             if FRAMEWORKS[notebook.framework].is_python:
@@ -165,7 +167,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
             items.insert(items.index(cells[-1]) + 1, claims)
 
 
-def _tested_notebooks() -> Iterable[Notebook]:
+def _list_tested_notebooks() -> Iterable[Notebook]:
     """Return a notebook for each lesson and framework, in the original language if there is one."""
     first: dict[Path, Notebook] = {}
     for notebook in list_notebooks():
@@ -188,7 +190,7 @@ def _group_by_notebook(items: list[pytest.Item]) -> dict[NotebookFile, list[Note
 @pytest.hookimpl(trylast=True)  # after the kernel has started
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if claims := item.stash.get(PYTHON_CLAIMS, None):
-        claims.begin()
+        claims.start_recording()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,7 +20,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Number
 
 from tests.lessons.arithmetic import evaluate, is_right, rounds_to
-from tests.lessons.prose import NUMBER, hide, pattern, pieces
+from tests.lessons.prose import NUMBER, hide, make_pattern, parse_pieces
 from tools.weave.lessons import Notebook, find_frameworks
 from tools.weave.prose import Passage, find_original, read_passages
 
@@ -30,8 +30,8 @@ REFERENCE = re.compile(rf"^\* (\w+), \w\.[^*]*?\(({YEAR})\)", re.MULTILINE)
 SOLUTION = re.compile(r"^### (\d+)\. ", re.MULTILINE)
 
 PRINTED_NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e[-+]\d+)?")
-MORE = r"(?:(?:, | and | or | )\d+(?:\.\d+)?(?![A-Za-z\d]))*"
-ROW = re.compile(rf"(?:{NUMBER.pattern}){MORE}(?: ?\\?%)?")
+MORE_NUMBERS = r"(?:(?:, | and | or | )\d+(?:\.\d+)?(?![A-Za-z\d]))*"
+ROW = re.compile(rf"(?:{NUMBER.pattern}){MORE_NUMBERS}(?: ?\\?%)?")
 
 Rows = list[list[float]]
 Cell = tuple[Rows, Rows]  # printed numbers, and constants in the code
@@ -65,11 +65,11 @@ def read_cells(notebook: Notebook) -> dict[str, Cell]:
                     constants[-1].append(float(number))
                 elif word.strip(" \n,-()[]{}"):  # a word ends a row
                     constants.append([])
-            cells[cell.id] = (printed_rows(cell.outputs), constants)
+            cells[cell.id] = (parse_printed_rows(cell.outputs), constants)
     return cells
 
 
-def printed_rows(outputs: list[nbformat.NotebookNode]) -> Rows:
+def parse_printed_rows(outputs: list[nbformat.NotebookNode]) -> Rows:
     """Return the numbers of each line, and of each column of a table; not those of figures."""
     lines = []
     for output in outputs:
@@ -123,7 +123,7 @@ def read_sections(text: Path) -> dict[str, list[Passage]]:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Span:
     """A part of a section's text; its source is empty until it is found."""
 
     line: int
@@ -139,8 +139,8 @@ def split_numbers(text: str) -> list[str]:
 def find_numbers(lesson: Path) -> Iterator[tuple[int, str, str]]:
     """Yield the line of each number in the lesson's original text, the number and its source.
 
-    The source is "printed", "written" in the code, part of an "equation", "worked" out or "given". In case of a
-    fault it is "missing" or "false".
+    The source is "printed", "written" in the code, part of an "equation", "worked" out or "given". If there is an
+    error, it is "missing" or "false".
     """
     text = find_original(lesson)
     language = text.name.split(".")[1]
@@ -148,55 +148,56 @@ def find_numbers(lesson: Path) -> Iterator[tuple[int, str, str]]:
     frameworks = find_frameworks(lesson)
     notebooks = {name: read_cells(Notebook(lesson, language, name)) for name in frameworks}
     for title, passages in read_sections(text).items():
-        wanted = [passage.cell for passage in passages] + exceptions.cells.get(title, [])
+        names = [passage.cell for passage in passages] + exceptions.cells.get(title, [])
         cells = {
-            framework: [file[name] for name in wanted if name in file]
-            for framework, file in notebooks.items()
+            framework: [notebook[name] for name in names if name in notebook]
+            for framework, notebook in notebooks.items()
         }
-        stretches = [*read_stretches(text, passages, exceptions, frameworks)]
+        spans = [*read_spans(text, passages, exceptions, frameworks)]
         worked: Rows = []
-        for stretch in stretches:
-            row = [*map(float, split_numbers(stretch.text))]
-            if stretch.source == "worked":
+        for span in spans:
+            row = [*map(float, split_numbers(span.text))]
+            if span.source == "worked":
                 worked.append(row)
-            elif stretch.source == "equation":
+            elif span.source == "equation":
                 worked += [[number] for number in row]
-        for stretch in stretches:
-            in_frameworks = [cells[framework] for framework in stretch.frameworks]
-            for row in ROW.finditer(stretch.text):
-                source = stretch.source or find_source(row[0], in_frameworks, worked)
+        for span in spans:
+            all_cells = [cells[framework] for framework in span.frameworks]
+            for row in ROW.finditer(span.text):
+                source = span.source or find_source(row[0], all_cells, worked)
                 for number in split_numbers(row[0]):
-                    yield stretch.line, number, source
+                    yield span.line, number, source
 
 
-def read_stretches(
+def read_spans(
     text: Path, passages: list[Passage], exceptions: Exceptions, frameworks: list[str]
-) -> Iterator[Stretch]:
+) -> Iterator[Span]:
     """Yield the words of numbers.toml first, and then the rest, with formulas separate."""
     # Other tests check citations, and the numbers of exercises and solutions.
     content = text.read_text(encoding="utf-8")
-    names = [match[0] for match in [*CITATION.finditer(content), *SOLUTION.finditer(content)]]
-    names += [f"({year})" for _, year in REFERENCE.findall(content)]
+    hidden = [match[0] for match in [*CITATION.finditer(content), *SOLUTION.finditer(content)]]
+    hidden += [f"({year})" for _, year in REFERENCE.findall(content)]
     for passage in passages:
         only = passage.block.frameworks if passage.block else ()
-        readers = [name for name in frameworks if name in only or not only]
-        if not readers:
+        passage_frameworks = [name for name in frameworks if name in only or not only]
+        if not passage_frameworks:
             continue
-        prose = hide(passage.prose, [*names, *exceptions.exercises])
+        prose = hide(passage.prose, [*hidden, *exceptions.exercises])
         for words in [*exceptions.given, *exceptions.worked]:
-            for match in pattern(words).finditer(prose):
+            for match in make_pattern(words).finditer(prose):
                 line = passage.line + prose.count("\n", 0, match.start())
-                plain = " ".join(piece.text for piece in pieces(words))
-                yield Stretch(line, plain, readers, judge(plain, exceptions.worked.get(words)))
+                plain = " ".join(piece.text for piece in parse_pieces(words))
+                source = classify(plain, exceptions.worked.get(words))
+                yield Span(line, plain, passage_frameworks, source)
             prose = hide(prose, [words])
-        for piece in pieces(prose, passage.line):
+        for piece in parse_pieces(prose, passage.line):
             for i, part in enumerate(piece.text.split("$")):
                 is_true = is_right(part) if i % 2 else None  # every second part is a formula
                 source = {True: "equation", False: "false", None: ""}[is_true]
-                yield Stretch(piece.line, part, readers, source)
+                yield Span(piece.line, part, passage_frameworks, source)
 
 
-def judge(words: str, formulas: list[str] | None) -> str:
+def classify(words: str, formulas: list[str] | None) -> str:
     """Return the source of the numbers in these words, given a formula for each, if any."""
     if formulas is None:
         return "given"
@@ -206,13 +207,13 @@ def judge(words: str, formulas: list[str] | None) -> str:
     return "worked" if all(map(rounds_to, map(evaluate, formulas), numbers)) else "false"
 
 
-def find_source(words: str, in_frameworks: list[list[Cell]], worked: Rows) -> str:
-    """Return the source of these consecutive numbers; ``in_frameworks`` has the section's cells in each framework."""
+def find_source(words: str, all_cells: list[list[Cell]], worked: Rows) -> str:
+    """Return the source of these consecutive numbers; ``all_cells`` has the section's cells in each framework."""
     if has_row(worked, words):
         return "worked"
     factor = 100 if words.endswith("%") else 1
     sources = set()
-    for cells in in_frameworks:
+    for cells in all_cells:
         printed = [row for rows, _ in cells for row in rows]
         written = [row for _, rows in cells for row in rows]
         shares = [[factor * share for share in row] for row in printed]
@@ -228,5 +229,6 @@ def find_source(words: str, in_frameworks: list[list[Cell]], worked: Rows) -> st
 def has_row(rows: Rows, words: str, are_rounded: bool = False) -> bool:
     numbers = split_numbers(words)
     agree = rounds_to if are_rounded else lambda value, number: value == float(number)
-    places = [row[at : at + len(numbers)] for row in rows for at in range(len(row))]
-    return any(all(map(agree, place, numbers)) for place in places if len(place) == len(numbers))
+    length = len(numbers)
+    windows = [row[i : i + length] for row in rows for i in range(len(row) - length + 1)]
+    return any(all(map(agree, window, numbers)) for window in windows)

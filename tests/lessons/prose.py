@@ -37,7 +37,7 @@ class Piece:
         return tuple(formula for formula in self.formulas if not NAME.fullmatch(formula))
 
 
-def pieces(text: str, line: int = 1) -> Iterator[Piece]:
+def parse_pieces(text: str, line: int = 1) -> Iterator[Piece]:
     """Yield the pieces of a text that begins on this line of its file."""
     in_table = False
     for token in MARKDOWN.parse(text):
@@ -46,20 +46,22 @@ def pieces(text: str, line: int = 1) -> Iterator[Piece]:
         elif token.type in ("inline", "math_block"):
             parts = [part for part in token.children or [token] if part.type != "code_inline"]
             numbers = NUMBER.findall(" ".join(WORDS.sub("", part.content) for part in parts))
-            formulas = [_strip(part.content) for part in parts if part.type.startswith("math")]
-            text = "".join(map(_as_text, parts))
+            formulas = [
+                _strip_words(part.content) for part in parts if part.type.startswith("math")
+            ]
+            text = "".join(map(_render_text, parts))
             first = token.map[0] if token.map else 0
             yield Piece(line + first, tuple(numbers), tuple(formulas), in_table, text)
 
 
-def _as_text(token: Token) -> str:
+def _render_text(token: Token) -> str:
     content = WORDS.sub("", token.content)
     if token.type in ("softbreak", "hardbreak"):
         return " "
     return f"${content}$" if token.type.startswith("math") else content
 
 
-def _strip(formula: str) -> str:
+def _strip_words(formula: str) -> str:
     """Remove a formula's words, and the full stop or comma of the sentence around it."""
     return " ".join(WORDS.sub("", formula).split()).rstrip(".,")
 
@@ -67,7 +69,7 @@ def _strip(formula: str) -> str:
 def read_pieces(text: Path, hidden: Iterable[str] = ()) -> list[list[Piece]]:
     """Return the pieces of each passage of a lesson's text, without the hidden words."""
     return [
-        [*pieces(hide(passage.prose, hidden), passage.line)]
+        [*parse_pieces(hide(passage.prose, hidden), passage.line)]
         for passage in read_passages(text)
         if not passage.cell
     ]
@@ -76,48 +78,48 @@ def read_pieces(text: Path, hidden: Iterable[str] = ()) -> list[list[Piece]]:
 def hide(text: str, hidden: Iterable[str]) -> str:
     """Replace words by x, letter by letter, so that lines keep their lengths."""
     for words in hidden:
-        text = pattern(words).sub(lambda match: re.sub(r"\S", "x", match[0]), text)
+        text = make_pattern(words).sub(lambda match: re.sub(r"\S", "x", match[0]), text)
     return text
 
 
-def pattern(words: str) -> re.Pattern[str]:
+def make_pattern(words: str) -> re.Pattern[str]:
     """Return a pattern of words with any line breaks."""
     return re.compile(r"\s+".join(map(re.escape, words.split())))
 
 
-def links(text: str) -> Iterator[tuple[int, str]]:
+def find_links(text: str) -> Iterator[tuple[int, str]]:
     """Yield the line and address of each link or image."""
     for token in MARKDOWN.parse(text):
         first = token.map[0] + 1 if token.map else 1
-        for each in [token, *(token.children or [])]:
-            if address := each.attrGet("href") or each.attrGet("src"):
+        for part in [token, *(token.children or [])]:
+            if address := part.attrGet("href") or part.attrGet("src"):
                 yield first, str(address)
-            elif each.type.startswith("html"):
-                yield from ((first, address) for address in LINK.findall(each.content))
+            elif part.type.startswith("html"):
+                yield from ((first, address) for address in LINK.findall(part.content))
 
 
-def anchors(text: str) -> set[str]:
+def find_anchors(text: str) -> set[str]:
     """Return the anchors of the headings, as GitHub names them."""
     tokens = MARKDOWN.parse(text)
     titles = [after for token, after in pairwise(tokens) if token.type == "heading_open"]
-    return {re.sub(r"[^\w\- ]", "", _words(title).lower()).replace(" ", "-") for title in titles}
+    return {re.sub(r"[^\w\- ]", "", _get_text(title).lower()).replace(" ", "-") for title in titles}
 
 
-def code(text: str) -> Iterator[tuple[int, str]]:
+def find_inline_code(text: str) -> Iterator[tuple[int, str]]:
     """Yield the line and content of each piece of inline code."""
     for token in MARKDOWN.parse(text):
-        for each in token.children or []:
-            if each.type == "code_inline":
-                yield (token.map[0] + 1 if token.map else 1), each.content
+        for part in token.children or []:
+            if part.type == "code_inline":
+                yield (token.map[0] + 1 if token.map else 1), part.content
 
 
-def commands(text: str) -> list[str]:
+def list_commands(text: str) -> list[str]:
     """Return the lines of all code blocks, without comments."""
     blocks = [token.content for token in MARKDOWN.parse(text) if token.type == "fence"]
     return [line.partition("#")[0].strip() for block in blocks for line in block.splitlines()]
 
 
-def spoken_text(text: str) -> Iterator[str]:
+def list_spoken_texts(text: str) -> Iterator[str]:
     """Yield paragraphs, items and cells, with one letter for each piece of code and formula."""
     letter = {"code_inline": "x", "math_inline": "x"}
     for token in MARKDOWN.parse(text):
@@ -126,9 +128,9 @@ def spoken_text(text: str) -> Iterator[str]:
             yield "".join(letter.get(part.type, part.content) for part in parts)
 
 
-def _words(title: Token) -> str:
-    return "".join(each.content for each in title.children or [])
+def _get_text(title: Token) -> str:
+    return "".join(part.content for part in title.children or [])
 
 
 def parse_numbers(words: str) -> list[float]:
-    return [float(number) for piece in pieces(words) for number in piece.numbers]
+    return [float(number) for piece in parse_pieces(words) for number in piece.numbers]

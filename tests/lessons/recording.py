@@ -1,6 +1,6 @@
 """Record a lesson's variables and figures in the kernel of its notebook (tests/lessons/claims_in_notebooks.py).
 
-This text is executed there before the first cell, and so imports nothing that a cell might.
+This code runs there before the first cell. So it imports nothing that a cell might import.
 """
 
 import sys
@@ -8,27 +8,28 @@ from typing import Any
 
 
 class Recording:
-    """A recording of the cells with these sources, by name; other code between them is ignored."""
+    """Record the cells with these sources, by name; ignore other code between them."""
 
     def __init__(self, shell: Any, sources: dict[str, str]) -> None:
-        self.left_behind: dict[str, dict[str, Any]] = {}
+        self.results: dict[str, dict[str, Any]] = {}
         self._remaining = list(sources.items())
         self._variables = shell.user_ns
-        self._before = self._names = dict(shell.user_ns)
+        self._before = dict(shell.user_ns)
+        self._names = dict(shell.user_ns)
         self._figures: list[Any] = []
-        shell.events.register("pre_run_cell", self._begin)
+        shell.events.register("pre_run_cell", self._start_cell)
         # This runs before Jupyter's own function, which shows all figures and closes them.
-        shell.events.register("post_execute", self._keep_figures)
-        shell.events.register("post_run_cell", self._keep)
+        shell.events.register("post_execute", self._record_figures)
+        shell.events.register("post_run_cell", self._record_cell)
 
-    def _begin(self, _info: Any) -> None:
+    def _start_cell(self, _info: Any) -> None:
         self._before = dict(self._variables)
 
-    def _keep_figures(self) -> None:
+    def _record_figures(self) -> None:
         if pyplot := sys.modules.get("matplotlib.pyplot"):
             self._figures = [pyplot.figure(number) for number in pyplot.get_fignums()]
 
-    def _keep(self, result: Any) -> None:
+    def _record_cell(self, result: Any) -> None:
         source = result.info.raw_cell
         # Two cells may have the same source.
         cell = next((cell for cell in self._remaining if cell[1] == source), None)
@@ -40,7 +41,7 @@ class Recording:
             for name, value in {**self._names, **self._find_changes()}.items()
             if name in self._variables
         }
-        self.left_behind[cell[0]] = {
+        self.results[cell[0]] = {
             "source": source,
             "value": result.result,
             "figures": self._figures,

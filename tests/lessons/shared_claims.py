@@ -65,16 +65,16 @@ def run_in_batches(run: Callable[..., Any], *inputs: Array, size: int = 50) -> A
     return np.concatenate([run(*batch)[0] for batch in batches])
 
 
-def floats(nested: Any) -> Any:
+def to_floats(nested: Any) -> Any:
     """Convert numbers of any framework, in lists or arrays, to Python's."""
     if isinstance(nested, (list, tuple)) or getattr(nested, "ndim", 0):
-        return [floats(each) for each in nested]
+        return [to_floats(item) for item in nested]
     return float(nested)
 
 
 def median_and_range(results: Any, axis: int = -1) -> Array:
     """Return median, minimum and maximum over the seeds, which are on this axis, on a new last axis."""
-    numbers = np.array(floats(results))
+    numbers = np.array(to_floats(results))
     return np.stack([np.median(numbers, axis), numbers.min(axis), numbers.max(axis)], axis=-1)
 
 
@@ -132,19 +132,19 @@ def assert_medians_with_bars(
     cell: ExecutedCell,
     shares: Any,
     lengths: Sequence[int],
-    apart: float,
+    spacing: float,
     names: list[str],
-    across: str,
+    xlabel: str,
 ) -> None:
-    """Check a curve of medians for each kind of model, and bars for the ranges, ``apart`` from each other.
+    """Check a curve of medians for each kind of model, and bars for the ranges, with this ``spacing``.
 
     The shares are by kind, seed and length.
     """
     median, low, high = np.moveaxis(median_and_range(shares, axis=1), -1, 0)
     bars = [
-        ([length + apart * kind] * 2, [low[kind, i], high[kind, i]])
+        ([length + spacing * kind] * 2, [low[kind, i], high[kind, i]])
         for i, length in enumerate(lengths)
         for kind in range(len(median))
     ]
-    axes = across, "Share right"
+    axes = xlabel, "Share right"
     assert_curves(cell, lengths, median, names, axes, bars=bars, atol=1e-6)

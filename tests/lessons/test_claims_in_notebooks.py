@@ -1,4 +1,4 @@
-"""Tests of tests/lessons/claims_in_notebooks.py, which tests claims in the notebooks' kernels.
+"""Test tests/lessons/claims_in_notebooks.py, which tests claims in the notebooks' kernels.
 
 tests/growth has a lesson with a false claim, which must fail there.
 """
@@ -40,7 +40,7 @@ def kernel() -> Iterator[PageKernel]:
         kernel.stop()
 
 
-def test_hanging_code_is_interrupted_or_kernel_stopped(
+def test_hanging_code_is_interrupted_or_its_kernel_stopped(
     kernel: PageKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def hang() -> None:
@@ -85,12 +85,10 @@ def record(shell: InteractiveShell, *sources: str) -> dict[str, dict[str, Any]]:
     recording = Recording(shell, CELLS)
     for source in sources:
         shell.run_cell(source, store_history=False)
-    return recording.left_behind
+    return recording.results
 
 
-def test_cells_of_other_language_between_are_ignored(
-    shell: InteractiveShell,
-) -> None:
+def test_cells_of_another_language_are_ignored(shell: InteractiveShell) -> None:
     cells = record(shell, CELLS["set"], "word, more = '五', 1", CELLS["use"])
     assert cells["use"]["value"] == 1  # as executed
     assert cells["use"]["names"]["word"] == "five"

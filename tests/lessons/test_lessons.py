@@ -1,4 +1,4 @@
-"""Tests of the chapter: its lessons, their order, languages and frameworks."""
+"""Test the chapter: its lessons, their order, languages and frameworks."""
 
 import pickle
 import re
@@ -24,15 +24,15 @@ from tools.weave.prose import find_original, read_title
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a project of two lessons; the second has only one language and one framework."""
-    write(tmp_path, "zebra", ["en", "zh-TW"], ["djl.java", "jax.py", "pytorch.py"])
-    write(tmp_path, "ant", ["zh-TW"], ["jax.py"])
+    """Return a project of two lessons; the second has only one language and one framework."""
+    write_lesson(tmp_path, "zebra", ["en", "zh-TW"], ["djl.java", "jax.py", "pytorch.py"])
+    write_lesson(tmp_path, "ant", ["zh-TW"], ["jax.py"])
     write_chapter(tmp_path, "zebra", "ant")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def write(root: Path, name: str, languages: list[str], codes: list[str]) -> None:
+def write_lesson(root: Path, name: str, languages: list[str], codes: list[str]) -> None:
     folder = root / "lessons" / name
     folder.mkdir(parents=True)
     for language in languages:
@@ -41,27 +41,27 @@ def write(root: Path, name: str, languages: list[str], codes: list[str]) -> None
         (folder / f"code.{code}").write_text("# %% one\n1\n")
 
 
-def fault(root: Path) -> str:
+def read_error(root: Path) -> str:
     with pytest.raises(LessonError) as caught:
         list(list_notebooks(root=root))
     return str(caught.value)
 
 
 def test_error_message_survives_pickling():
-    fault = LessonError("no such cell", ROOT / "lessons" / "zebra" / "text.en.md", 7)
-    assert str(pickle.loads(pickle.dumps(fault))) == str(fault)
+    error = LessonError("no such cell", ROOT / "lessons" / "zebra" / "text.en.md", 7)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def test_pages_are_ordered_as_in_chapter_and_frameworks(root: Path):
     assert [*map(str, list_notebooks(root=root))] == [
-        *(f"{language}/{framework}/zebra" for language in ("en", "zh-TW") for framework in ORDER),
+        *(f"{tag}/{framework}/zebra" for tag in ("en", "zh-TW") for framework in FRAMEWORKS),
         "zh-TW/jax/ant",
     ]
     write_chapter(root, "ant", "zebra")
     assert next(list_notebooks(root=root)).lesson.name == "ant"
 
 
-ORDER = ["pytorch", "jax", "djl"]
+FRAMEWORKS = ["pytorch", "jax", "djl"]
 
 
 def test_page_without_file_is_skipped_and_reported(root: Path, capsys):
@@ -80,12 +80,12 @@ def test_page_without_file_is_skipped_and_reported(root: Path, capsys):
 
 
 def test_unlisted_lesson_folder_is_error(root: Path):
-    write(root, "_live", ["en"], ["jax.py"])
-    write(root, ".hidden", ["en"], ["jax.py"])
+    write_lesson(root, "_live", ["en"], ["jax.py"])
+    write_lesson(root, ".hidden", ["en"], ["jax.py"])
     (root / "lessons" / "gone" / "__pycache__").mkdir(parents=True)
     assert len(list_lessons(root)) == 2
-    write(root, "newt", ["en"], ["jax.py"])
-    assert fault(root) == "lessons/newt: a lesson that is not listed in chapter.toml"
+    write_lesson(root, "newt", ["en"], ["jax.py"])
+    assert read_error(root) == "lessons/newt: a lesson that is not listed in chapter.toml"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_unlisted_lesson_folder_is_error(root: Path):
 )
 def test_error_in_chapter_file_is_reported(root: Path, chapter: str, message: str):
     (root / "lessons" / "chapter.toml").write_text(chapter)
-    assert fault(root).startswith(f"lessons/chapter.toml:{message}")
+    assert read_error(root).startswith(f"lessons/chapter.toml:{message}")
 
 
 def test_chapter_file_may_have_byte_order_mark(root: Path):
@@ -110,24 +110,25 @@ def test_chapter_file_may_have_byte_order_mark(root: Path):
 
 
 @pytest.mark.parametrize("name", ["two words", "\u9b5a", "a.b", "a%20b", "(a)", "-a"], ids=ascii)
-def test_name_unfit_for_links_is_refused(root: Path, name: str):
+def test_name_unfit_for_links_is_rejected(root: Path, name: str):
     named = f"named {name!r}: need a name of a-z, A-Z, 0-9, - and _"
-    write(root, "fox", [name], ["jax.py"])
+    write_lesson(root, "fox", [name], ["jax.py"])
     write_chapter(root, "zebra", "ant", "fox")
-    if "." not in name:  # which ends these two
-        assert fault(root) == f"lessons: a language {named}"
+    # In a file name, a full stop ends the language or the framework.
+    if "." not in name:
+        assert read_error(root) == f"lessons: a language {named}"
         (root / "lessons" / "fox" / f"text.{name}.md").rename(root / "lessons/fox/text.en.md")
         (root / "lessons" / "fox" / f"code.{name}.py").touch()
-        assert fault(root) == f"lessons: a framework {named}"
+        assert read_error(root) == f"lessons: a framework {named}"
     shutil.rmtree(root / "lessons" / "fox")
-    write(root, name, ["en"], ["jax.py"])
+    write_lesson(root, name, ["en"], ["jax.py"])
     write_chapter(root, "zebra", "ant", name)
-    assert fault(root) == f"lessons: a lesson {named}"
+    assert read_error(root) == f"lessons: a lesson {named}"
 
 
 def test_missing_chapter_file_is_reported(root: Path):
     (root / "lessons" / "chapter.toml").unlink()
-    assert fault(root) == "lessons/chapter.toml: cannot be read: No such file or directory"
+    assert read_error(root) == "lessons/chapter.toml: cannot be read: No such file or directory"
 
 
 def test_title_is_first_heading_outside_slides(root: Path):
@@ -148,7 +149,7 @@ def test_notebook_list_has_table_for_each_lesson(root: Path):
     zebra, ant = tables.removeprefix("## ").split("\n\n## ")
     assert zebra.startswith("zebra &lt;en&gt;\n\n|  | English | 繁體中文 |\n")
     assert ant.startswith("ant &lt;zh-TW&gt;\n\n|  | 繁體中文 |\n")
-    for table, languages, frameworks in ((zebra, 2, ORDER), (ant, 1, ["jax"])):
+    for table, languages, frameworks in ((zebra, 2, FRAMEWORKS), (ant, 1, ["jax"])):
         rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
         assert len(rows) == len(frameworks)
         links = [re.findall(r"\[(Notebook|筆記本)\]", row) for row in rows]

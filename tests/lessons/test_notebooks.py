@@ -1,4 +1,4 @@
-"""Tests of the committed notebooks: they are up to date, complete, and without traces of a machine."""
+"""Test that the committed notebooks are up to date, complete, and without traces of a machine."""
 
 import re
 from dataclasses import replace
@@ -158,27 +158,33 @@ def list_output_texts(cell: NotebookNode) -> list[str]:
 
 @pytest.mark.parametrize("notebook", TRANSLATIONS, ids=str)
 def test_code_and_outputs_match_original_notebook(notebook):
-    ours, theirs = read_code_cells(notebook), read_code_cells(get_original(notebook))
+    cells = read_code_cells(notebook)
+    originals = read_code_cells(get_original(notebook))
     suffix = notebook.code.suffix
-    assert list(ours) == list(theirs)
-    for name, here in ours.items():
-        there = theirs[name]
-        assert here.metadata == there.metadata
-        assert strip_strings(here.source, suffix) == strip_strings(there.source, suffix)
-        if strip_comments(here.source, suffix) == strip_comments(there.source, suffix):
-            assert here.outputs == there.outputs, name
+    assert list(cells) == list(originals)
+    for name, cell in cells.items():
+        original = originals[name]
+        assert cell.metadata == original.metadata
+        assert strip_strings(cell.source, suffix) == strip_strings(original.source, suffix)
+        if strip_comments(cell.source, suffix) == strip_comments(original.source, suffix):
+            assert cell.outputs == original.outputs, name
         else:
-            assert compare_languages(here.outputs, there.outputs) is None, name
+            assert compare_languages(cell.outputs, original.outputs) is None, name
 
 
 @pytest.mark.parametrize("notebook", TRANSLATIONS, ids=str)
 def test_outputs_are_in_the_notebooks_language(notebook):
     words = read_translations(notebook.lesson, notebook.language)
-    ours, theirs = read_code_cells(notebook), read_code_cells(get_original(notebook))
-    for name in ours:
-        cells = {notebook.language: ours[name], get_original(notebook).language: theirs[name]}
-        outputs = {language: cell.outputs for language, cell in cells.items()}
+    original = get_original(notebook)
+    cells_by_language = {each.language: read_code_cells(each) for each in (notebook, original)}
+    for name in cells_by_language[notebook.language]:
+        outputs = {language: cells[name].outputs for language, cells in cells_by_language.items()}
         assert find_language_error(outputs, [words]) is None, name
+
+
+def split_words(texts: list[str]) -> list[list[str]]:
+    """Return the words of each text, with 0 for each number."""
+    return [NUMBER.sub("0", text).split() for text in texts]
 
 
 def test_every_framework_shows_the_same_page(notebook):
@@ -186,18 +192,18 @@ def test_every_framework_shows_the_same_page(notebook):
     first = find_frameworks(notebook.lesson)[0]
     assert {*claims.DETERMINISTIC, *claims.VARYING_FORM} <= read_code_cells(notebook).keys()
     optional = {
-        each.cell
-        for each in read_passages(find_original(notebook.lesson))
-        if each.block and each.block.kind == "only"
+        passage.cell
+        for passage in read_passages(find_original(notebook.lesson))
+        if passage.block and passage.block.kind == "only"
     }
-    ours, firsts = (
+    cells, first_cells = (
         {name: cell for name, cell in read_code_cells(each).items() if name not in optional}
         for each in (notebook, replace(notebook, framework=first))
     )
-    assert list(ours) == list(firsts)
-    for name in firsts.keys() - {*claims.VARYING_FORM}:
-        here, there = list_output_texts(ours[name]), list_output_texts(firsts[name])
-        words = [[NUMBER.sub("0", text).split() for text in texts] for texts in (here, there)]
-        assert words[0] == words[1], name
+    assert list(cells) == list(first_cells)
+    for name in first_cells.keys() - {*claims.VARYING_FORM}:
+        texts = list_output_texts(cells[name])
+        first_texts = list_output_texts(first_cells[name])
+        assert split_words(texts) == split_words(first_texts), name
         if name in claims.DETERMINISTIC:
-            assert compare_outputs(there, here) is None, name
+            assert compare_outputs(first_texts, texts) is None, name

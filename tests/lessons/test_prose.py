@@ -1,4 +1,4 @@
-"""Tests of the prose: each number has a source, and all languages have the same numbers and formulas.
+"""Test that each number in the prose has a source, and that languages have the same numbers and formulas.
 
 The possible sources are in tests/lessons/number_sources.py, the exceptions in LESSON/numbers.toml.
 """
@@ -23,14 +23,14 @@ from tests.lessons.number_sources import (
 )
 from tests.lessons.prose import (
     Piece,
-    code,
-    commands,
-    links,
+    find_inline_code,
+    find_links,
+    list_commands,
+    list_spoken_texts,
+    make_pattern,
     parse_numbers,
-    pattern,
-    pieces,
+    parse_pieces,
     read_pieces,
-    spoken_text,
 )
 from tools.weave.lessons import ROOT, find_languages, list_lessons, shorten_path
 from tools.weave.prose import ORIGINAL, find_original, read_passages
@@ -52,7 +52,7 @@ EXERCISE = re.compile(r"^(\d+)\. ", re.MULTILINE)
 # Sources of numbers
 
 
-def find_faults(lesson: Path) -> list[str]:
+def find_number_errors(lesson: Path) -> list[str]:
     return [
         f"{shorten_path(find_original(lesson))}:{line}: {number} is {source}"
         for line, number, source in find_numbers(lesson)
@@ -63,7 +63,7 @@ def find_faults(lesson: Path) -> list[str]:
 @each_lesson
 def test_every_number_has_source_in_its_section(lesson: Path):
     """Test that each number is shown by a cell ("missing" if not), and equations are right ("false" if not)."""
-    assert find_faults(lesson) == [], "see tests/lessons/number_sources.py for the rule"
+    assert find_number_errors(lesson) == [], "see tests/lessons/number_sources.py for the rule"
 
 
 @each_lesson
@@ -72,13 +72,13 @@ def test_exceptions_occur_in_text(lesson: Path):
     texts = {text.name: text.read_text("utf-8") for text in lesson.glob("text.*.md")}
     in_original = [*exceptions.given, *exceptions.worked, *exceptions.exercises]
     for words in [*in_original, *exceptions.cells]:
-        assert pattern(words).search(texts[find_original(lesson).name]), words
+        assert make_pattern(words).search(texts[find_original(lesson).name]), words
     for words in exceptions.in_other_words:
-        assert any(pattern(words).search(text) for text in texts.values()), words
+        assert any(make_pattern(words).search(text) for text in texts.values()), words
 
 
-# Right words, wrong ones, and the fault that must be found.
-FAULTS = [
+# Right words, wrong ones, and the error that must be found.
+WRONG_NUMBERS = [
     ("the apple $0.11$", "the apple $0.12$", "0.12 is missing"),
     ("a lemon $(0, 3)$", "a lemon $(4, 3)$", "4 is missing"),
     ("+ 1 = 23.8$", "+ 1 = 23.9$", "23.9 is false"),
@@ -93,12 +93,12 @@ def test_wrong_numbers_are_noticed(tmp_path: Path):
     (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
     text = find_original(lesson)
     words = text.read_text(encoding="utf-8")
-    for right, wrong, _ in FAULTS:
+    for right, wrong, _ in WRONG_NUMBERS:
         assert right in words
         words = words.replace(right, wrong, 1)
     text.write_text(words, encoding="utf-8")
-    found = "\n".join(find_faults(lesson))
-    assert all(fault in found for *_, fault in FAULTS), found
+    found = "\n".join(find_number_errors(lesson))
+    assert all(error in found for *_, error in WRONG_NUMBERS), found
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,11 @@ def test_each_exercise_has_solution_with_its_number(lesson: Path):
     for text in lesson.glob("text.*.md"):
         solutions = SOLUTION.findall(text.read_text(encoding="utf-8"))
         assert solutions == [str(number + 1) for number in range(len(solutions))]
-        assert all(numbers == solutions for numbers in exercises(text)), shorten_path(text)
+        for numbers in list_exercise_numbers(text):
+            assert numbers == solutions, shorten_path(text)
 
 
-def exercises(text: Path) -> list[list[str]]:
+def list_exercise_numbers(text: Path) -> list[list[str]]:
     """Return the numbers of the exercises on the slide and in the text, before the solutions."""
     parts = [passage for passage in read_passages(text) if passage.heading]
     titles = [passage.prose.partition("\n")[0] for passage in parts]
@@ -169,44 +170,42 @@ def find_solution_number(text: Path, cell: str) -> int | None:
 # Languages
 
 
-def differences(
-    there: Iterable[list[Piece]], here: Iterable[list[Piece]], text: Path
+def find_differences(
+    original: Iterable[list[Piece]], translation: Iterable[list[Piece]], text: Path
 ) -> Iterator[str]:
     """Yield the differences between an original and its translation, passage by passage."""
-    for theirs, ours in zip_longest(there, here, fillvalue=[]):
-        if len(theirs) != len(ours):
-            line = (ours or theirs)[0].line
-            yield f"{shorten_path(text)}:{line}: {len(ours)} paragraphs instead of {len(theirs)}"
+    path = shorten_path(text)
+    for expected, actual in zip_longest(original, translation, fillvalue=[]):
+        if len(expected) != len(actual):
+            line = (actual or expected)[0].line
+            yield f"{path}:{line}: {len(actual)} paragraphs instead of {len(expected)}"
             continue
-        for original_piece, piece in zip(theirs, ours, strict=True):
-            for want, got in (
-                (original_piece.numbers, piece.numbers),
-                (original_piece.statements, piece.statements),
-            ):
-                if want != got:
-                    change = f"{', '.join(got) or 'none'} instead of {', '.join(want) or 'none'}"
-                    where = f"{shorten_path(text)}:{piece.line}"
-                    yield f"{where}: {change} (line {original_piece.line})"
+        for first, other in zip(expected, actual, strict=True):
+            for old, new in ((first.numbers, other.numbers), (first.statements, other.statements)):
+                if old != new:
+                    change = f"{', '.join(new) or 'none'} instead of {', '.join(old) or 'none'}"
+                    yield f"{path}:{other.line}: {change} (line {first.line})"
 
 
 @pytest.mark.parametrize(("lesson", "text"), TRANSLATIONS, ids=lambda path: path.name)
 def test_every_language_has_same_numbers_and_formulas(lesson: Path, text: Path):
     hidden = load_exceptions(lesson).in_other_words
     original, translation = (read_pieces(each, hidden) for each in (find_original(lesson), text))
-    assert [*differences(original, translation, text)] == []
+    assert [*find_differences(original, translation, text)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_site_pages_have_same_numbers_in_every_language(page: Path):
     """Test table cells one by one; elsewhere single digits may be words, and sentences in another order."""
     for text in ROOT.glob(f"docs/*/{page.name}"):
-        there, here = ([*pieces(each.read_text(encoding="utf-8"))] for each in (page, text))
-        cells = ([[piece for piece in each if piece.in_table]] for each in (there, here))
-        assert [*differences(*cells, text)] == []
-        assert longer_numbers(here) == longer_numbers(there), shorten_path(text)
+        both = [[*parse_pieces(each.read_text(encoding="utf-8"))] for each in (page, text)]
+        cells = ([[piece for piece in pieces if piece.in_table]] for pieces in both)
+        assert [*find_differences(*cells, text)] == []
+        original, translation = map(count_longer_numbers, both)
+        assert translation == original, shorten_path(text)
 
 
-def longer_numbers(text: list[Piece]) -> Counter[str]:
+def count_longer_numbers(text: list[Piece]) -> Counter[str]:
     return Counter(number for piece in text for number in piece.numbers if len(number) > 1)
 
 
@@ -217,7 +216,7 @@ MISSING_SPACE = re.compile(rf"{CHINESE}[A-Za-z\d]|[A-Za-z\d]{CHINESE}")
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/zh-TW/*.md")), ids=lambda page: page.stem)
 def test_chinese_punctuation_and_spacing(page: Path):
-    for line in spoken_text(page.read_text(encoding="utf-8")):
+    for line in list_spoken_texts(page.read_text(encoding="utf-8")):
         assert HALF_WIDTH.findall(line) + MISSING_SPACE.findall(line) == [], line
 
 
@@ -228,16 +227,18 @@ def test_chinese_readme_matches_english_one():
     english, chinese = (
         (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-TW.md")
     )
-    assert commands(chinese) == commands(english)
-    assert longer_numbers([*pieces(chinese)]) == longer_numbers([*pieces(english)])
-    assert {name for _, name in code(english)} <= {name for _, name in code(chinese)}
+    assert list_commands(chinese) == list_commands(english)
+    numbers = [count_longer_numbers([*parse_pieces(text)]) for text in (english, chinese)]
+    assert numbers[0] == numbers[1]
+    names = [{name for _, name in find_inline_code(text)} for text in (english, chinese)]
+    assert names[0] <= names[1]
 
 
 @pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md"])
 def test_page_links_to_chinese_version_at_top(file: str):
     _, first, *_ = (ROOT / file).read_text(encoding="utf-8").split("\n\n")
     assert re.search("[\u4e00-\u9fff]{8}", first)
-    assert "README.zh-TW.md" in [link for _, link in links(first)]
+    assert "README.zh-TW.md" in [link for _, link in find_links(first)]
 
 
 def test_readme_can_be_read_in_three_minutes():

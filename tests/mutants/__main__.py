@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.mutants.fault import Fault
-from tests.mutants.tables import EVERYWHERE, FAULTS
+from tests.mutants.tables import ALL_FAULTS, FAULTS
 from tests.mutants.trial import PYTEST, Outcome, Workshop, list_used_checks, shares_tests
 from tools.weave.lessons import ROOT
 
@@ -22,25 +22,25 @@ Outcomes = dict[str, Outcome]  # by check: nbval, tests
 
 def main(arguments: list[str] | None = None) -> int:
     """Return the exit code: 0 if all faults were noticed, 130 after Ctrl-C, otherwise 1."""
-    options = _options(arguments)
+    options = _parse_options(arguments)
     frameworks = options.framework or FRAMEWORKS
     order = [*FRAMEWORKS]
-    all_faults = EVERYWHERE if options.everywhere else FAULTS
-    faults = [f for f in all_faults if f.framework in frameworks and options.only in str(f)]
+    candidates = ALL_FAULTS if options.everywhere else FAULTS
+    faults = [f for f in candidates if f.framework in frameworks and options.only in str(f)]
     faults.sort(key=lambda fault: order.index(fault.framework))
     if options.list or not faults:
         print(*faults or ["there is no such fault"], sep="\n")
         return 0 if faults else 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with_java = any(fault.framework == "djl" for fault in faults)
+    needs_java = any(fault.framework == "djl" for fault in faults)
     try:
         # These exit in reverse order: kill the checks, wait for the threads, remove the copies.
         with (
             TemporaryDirectory(prefix="mutants-") as folder,
             ThreadPoolExecutor(options.jobs) as pool,
-            Workshop(Path(folder), with_java) as workshop,
+            Workshop(Path(folder), needs_java) as workshop,
         ):
-            results = _try_all(workshop, pool, faults, options.by_all)
+            results = _try_all(workshop, pool, faults, options.all_checks)
             void_failing_checks(workshop, pool, results.values())
     except KeyboardInterrupt:
         return 130
@@ -48,11 +48,11 @@ def main(arguments: list[str] | None = None) -> int:
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     REPORT.write_text(text, encoding="utf-8")
     print(text)
-    all_ran = not any(outcome.void for each in results.values() for outcome in each.values())
+    all_ran = not any(outcome.void_reason for each in results.values() for outcome in each.values())
     return 0 if all_ran and all(map(is_noticed, results.values())) else 1
 
 
-def _options(arguments: list[str] | None) -> argparse.Namespace:
+def _parse_options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--framework", action="append", choices=FRAMEWORKS)
     parser.add_argument(
@@ -65,7 +65,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--jobs", type=int, default=2, help="faults at a time (default: 2)")
     parser.add_argument(
-        "--by-all", action="store_true", help="run all checks, not only until one notices"
+        "--all-checks", action="store_true", help="run all checks, even after one noticed the fault"
     )
     parser.add_argument("--list", action="store_true", help="list the faults without trying them")
     return parser.parse_args(arguments)
@@ -75,38 +75,38 @@ def void_failing_checks(
     workshop: Workshop, pool: ThreadPoolExecutor, results: Iterable[Outcomes]
 ) -> None:
     """Run the checks that noticed faults on the unchanged project; void the outcomes of those that fail there."""
-    outcomes = [outcome for each in results for outcome in each.values()]
+    outcomes = [outcome for result in results for outcome in result.values()]
     checks = list_used_checks(outcomes)
     for check, outcome in zip(checks, pool.map(workshop.try_without_fault, checks), strict=True):
-        failing = check if outcome.void else outcome.noticed_by
-        verdict = "DOES NOT PASS" if failing else "passes"
+        failed = check if outcome.void_reason else outcome.noticed_by
+        verdict = "DOES NOT PASS" if failed else "passes"
         title = " ".join((*check.command[len(PYTEST) :], *check.tests[:2]))
         more = f" and {len(check.tests) - 2} more" if len(check.tests) > 2 else ""
         print(f"{verdict} without a fault: {title}{more} ({outcome.seconds:.0f} s)", flush=True)
         for other in outcomes:
-            if failing and other.noticed_by and shares_tests(failing, other.noticed_by):
-                reason = outcome.void or outcome.noticed[0]
-                other.void = f"the check fails without a fault: {reason}"
-                print(f"    {other.noticed[0]} does not count: {other.void}", flush=True)
+            if failed and other.noticed_by and shares_tests(failed, other.noticed_by):
+                reason = outcome.void_reason or outcome.failures[0]
+                other.void_reason = f"the check fails without a fault: {reason}"
+                print(f"    {other.failures[0]} does not count: {other.void_reason}", flush=True)
 
 
 def _try_all(
-    workshop: Workshop, pool: ThreadPoolExecutor, faults: list[Fault], by_all: bool
+    workshop: Workshop, pool: ThreadPoolExecutor, faults: list[Fault], all_checks: bool
 ) -> dict[Fault, Outcomes]:
     results: dict[Fault, Outcomes] = {}
-    all_outcomes = pool.map(workshop.try_fault, faults, repeat(by_all))
+    all_outcomes = pool.map(workshop.try_fault, faults, repeat(all_checks))
     for fault, outcomes in zip(faults, all_outcomes, strict=True):
         results[fault] = outcomes
         verdict = "noticed" if is_noticed(outcomes) else "NOT NOTICED"
-        print(f"[{len(results)}/{len(faults)}] {fault} ({fault.place}): {verdict}")
+        print(f"[{len(results)}/{len(faults)}] {fault} ({fault.kind}): {verdict}")
         for check, outcome in outcomes.items():
-            tests = outcome.void or ", ".join(outcome.noticed) or "-"
+            tests = outcome.void_reason or ", ".join(outcome.failures) or "-"
             print(f"    {check}: {tests} ({outcome.seconds:.0f} s)", flush=True)
     return results
 
 
 def is_noticed(outcomes: Outcomes) -> bool:
-    return any(outcome.noticed and not outcome.void for outcome in outcomes.values())
+    return any(outcome.failures and not outcome.void_reason for outcome in outcomes.values())
 
 
 def render_report(results: dict[Fault, Outcomes]) -> str:
@@ -118,7 +118,7 @@ def render_report(results: dict[Fault, Outcomes]) -> str:
     for fault, outcomes in results.items():
         cells = _format_outcome(outcomes.get("nbval"), "nbval")
         tests = _format_outcome(outcomes.get("tests"), "tests")
-        where = f"{fault.place} {fault.lesson}".strip()
+        where = f"{fault.kind} {fault.lesson}".strip()
         lines.append(f"| {fault.framework} | {where} | {fault.name} | {cells} | {tests} |")
     lines += [
         "",
@@ -141,12 +141,12 @@ def render_report(results: dict[Fault, Outcomes]) -> str:
 def _format_outcome(outcome: Outcome | None, check: str) -> str:
     if outcome is None:
         return ""
-    if outcome.void:
+    if outcome.void_reason:
         return "void"
-    if check == "tests" or not outcome.noticed:
-        return str(len(outcome.noticed) or "-")
-    more = len(outcome.noticed) - 3
-    return ", ".join(outcome.noticed[:3]) + (f" +{more}" if more > 0 else "")
+    if check == "tests" or not outcome.failures:
+        return str(len(outcome.failures) or "-")
+    more = len(outcome.failures) - 3
+    return ", ".join(outcome.failures[:3]) + (f" +{more}" if more > 0 else "")
 
 
 if __name__ == "__main__":

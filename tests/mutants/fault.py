@@ -32,16 +32,16 @@ class Fault:
         return f"{self.framework}{where}: {self.name}"
 
     @property
-    def place(self) -> str:
+    def kind(self) -> str:
         """The kind of the fault's file: "lesson" (its code), "shim", or "stored" (a notebook)."""
-        places = {"lessons": "lesson", "d2l_compat": "shim", "notebooks": "stored"}
-        return places[Path(self.file).parts[0]]
+        kinds = {"lessons": "lesson", "d2l_compat": "shim", "notebooks": "stored"}
+        return kinds[Path(self.file).parts[0]]
 
     @property
     def lesson(self) -> str:
         """The lesson's name; "" for a fault in the shim."""
         path = Path(self.file)
-        return {"lesson": path.parts[1], "stored": path.stem, "shim": ""}[self.place]
+        return {"lesson": path.parts[1], "stored": path.stem, "shim": ""}[self.kind]
 
     @property
     def cell(self) -> str:
@@ -51,7 +51,7 @@ class Fault:
 
     def list_files(self) -> list[str]:
         """Return the notebooks that may show the fault, relative to the project's folder."""
-        if self.place == "stored":
+        if self.kind == "stored":
             return [self.file]
         return [each.path.relative_to(ROOT).as_posix() for each in self.find_notebooks(ROOT)]
 
@@ -78,7 +78,9 @@ class Fault:
             after = nbformat.writes(content) + "\n"
         else:
             if (count := before.count(self.old)) != 1:
-                raise OutdatedFaultError(f"{self}: {self.old!r} is {count} times in {self.file}")
+                raise OutdatedFaultError(
+                    f"{self}: {self.old!r} occurs {count} times in {self.file}"
+                )
             after = before.replace(self.old, self.new)
         if after == before:
             raise OutdatedFaultError(f"{self}: it changes nothing")
@@ -86,7 +88,9 @@ class Fault:
 
     def weave_into(self, project: Path) -> None:
         """Copy a lesson's code with the fault into its notebooks, which keep their outputs."""
-        for notebook in self.find_notebooks(project) if self.place == "lesson" else ():
+        if self.kind != "lesson":
+            return
+        for notebook in self.find_notebooks(project):
             content = nbformat.read(notebook.path, as_version=4)
             for stored, woven in zip(content.cells, weave(notebook).cells, strict=True):
                 stored.source = woven.source

@@ -35,7 +35,7 @@ def change_cell(name: str, change: Callable[[NotebookNode], None]) -> Change:
 
 def change_text(name: str, pattern: str, new: str) -> Change:
     def change(cell: NotebookNode) -> None:
-        (output,) = (each for each in cell.outputs if "text" in each)
+        (output,) = (output for output in cell.outputs if "text" in output)
         output.text = replace_once(output.text, pattern, new)
 
     return change_cell(name, change)
@@ -43,7 +43,7 @@ def change_text(name: str, pattern: str, new: str) -> Change:
 
 def change_figure(name: str, pattern: str, new: str) -> Change:
     def change(cell: NotebookNode) -> None:
-        (data,) = (each.data for each in cell.outputs if "data" in each)
+        (data,) = (output.data for output in cell.outputs if "data" in output)
         data[SVG] = replace_once(data[SVG], pattern, new)
 
     return change_cell(name, change)
@@ -109,10 +109,10 @@ CHANGES = [
         "the figure of another cell",
         copy_outputs("column-plot", "solution-fading-figure"),
     ),
-    ("en/jax", "PyTorch's notebook in its place", replace_notebook("en/pytorch")),
+    ("en/jax", "PyTorch's notebook instead", replace_notebook("en/pytorch")),
     ("zh-TW/jax", "an integer changed", change_text("influence-heatmaps", "28 對", "27 對")),
     ("en/mxnet", "two cells exchanged", move_cell("column-plot", before="scale-and-sum")),
-    ("en/paddle", "the Chinese notebook in its place", replace_notebook("zh-TW/paddle")),
+    ("en/paddle", "the Chinese notebook instead", replace_notebook("zh-TW/paddle")),
     ("zh-TW/paddle", "a sign lost", change_text("rotation", r"-0\.9900", " 0.9900")),
     ("en/mlx", "a cell missing", remove_cell("encoding-heatmap")),
     ("en/djl", "one name in a legend changed", change_figure("column-plot", ">Col 9<", ">Col 8<")),

@@ -42,7 +42,8 @@ def make_notebook_fault(folder: str, name: str, change: Any) -> Fault:
     return Fault(folder.split("/")[1], name, f"notebooks/{folder}/{lesson}.ipynb", change=change)
 
 
-LESSON_FAULTS = [  # each row as a fault in each of its frameworks
+# For each row, its fault in each of its frameworks.
+LESSON_FAULTS = [
     make_lesson_faults(lesson, row)
     for lesson in list_lessons()
     for row in read_rows(lesson / "faults.toml")
@@ -51,6 +52,6 @@ OTHER_FAULTS = [
     *(make_shim_fault(row) for row in read_rows(Path(__file__).with_name("shim.toml"))),
     *(make_notebook_fault(*change) for change in CHANGES),
 ]
-EVERYWHERE = [*chain(*LESSON_FAULTS), *OTHER_FAULTS]
+ALL_FAULTS = [*chain(*LESSON_FAULTS), *OTHER_FAULTS]
 # Each fault of a lesson is tried in only one of its frameworks, in rotation.
 FAULTS = [row[number % len(row)] for number, row in enumerate(LESSON_FAULTS)] + OTHER_FAULTS

@@ -45,7 +45,8 @@ MAVEN = ("mvn", "--offline", "--quiet", "--batch-mode", "-f", str(JAVA / "pom.xm
 REPORTS = "report*.xml", str(JAVA / "target" / "surefire-reports" / "*.xml")
 PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--junit-xml", "report.xml")
 NBVAL = (*PYTEST, "--nbval")
-CLAIMS = (*PYTEST, "--nbval-lax", "--claims")  # for Java, whose claims need the executed notebook
+# For Java, whose claims need the executed notebook.
+CLAIMS = (*PYTEST, "--nbval-lax", "--claims")
 
 
 class StoppedError(Exception):
@@ -58,7 +59,7 @@ class Check:
 
     command: tuple[str, ...]
     tests: tuple[str, ...] = ()  # or notebooks
-    first: tuple[str, ...] = field(default=(), compare=False)  # arguments for what to test first
+    first: tuple[str, ...] = field(default=(), compare=False)  # arguments for the first tests
 
     @property
     def is_notebook(self) -> bool:
@@ -69,8 +70,8 @@ class Check:
 class Outcome:
     """The result of a check."""
 
-    noticed: list[str] = field(default_factory=list)  # tests or cells that failed
-    void: str = ""  # why the result does not count
+    failures: list[str] = field(default_factory=list)  # tests or cells
+    void_reason: str = ""  # why the result does not count
     noticed_by: Check | None = None  # a check with only the tests that failed
     seconds: float = 0
 
@@ -82,7 +83,7 @@ def list_checks(fault: Fault) -> list[tuple[str, Check]]:
     """
     checks = [("nbval", Check(NBVAL, (file,))) for file in fault.list_files()]
     framework = fault.framework
-    match fault.place, framework:
+    match fault.kind, framework:
         case "stored", _:
             command = *PYTEST, "-k", f"{framework}/{fault.lesson}"
             checks.append(("tests", Check(command, ("tests/lessons/test_notebooks.py",))))
@@ -118,7 +119,7 @@ def shares_tests(one: Check, other: Check) -> bool:
 class Workshop:
     """Make scratch copies of the project and run checks in them; on exit, kill the checks."""
 
-    def __init__(self, folder: Path, with_java: bool) -> None:
+    def __init__(self, folder: Path, needs_java: bool) -> None:
         """Copy the project's current files. Raise SystemExit if DJL's classes are needed and cannot be built."""
         self._folder = folder
         self._original = folder / "original"
@@ -131,7 +132,7 @@ class Workshop:
             if (ROOT / file).exists():
                 (self._original / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / file, self._original / file)
-        if with_java:
+        if needs_java:
             target = self._original / JAVA / "target"
             target.mkdir()
             (TARGET / "djl").mkdir(exist_ok=True)  # does not exist until DJL has run
@@ -150,20 +151,20 @@ class Workshop:
         for child in psutil.Process().children():
             kill(child)
 
-    def try_fault(self, fault: Fault, by_all: bool = False) -> dict[str, Outcome]:
-        """Run the checks until one notices the fault, or all; return their outcomes. Raise StoppedError if stopped."""
+    def try_fault(self, fault: Fault, all_checks: bool = False) -> dict[str, Outcome]:
+        """Run the checks until one notices the fault, or all; return their outcomes. Raise StoppedError."""
         with self._copy() as project:
             try:
                 fault.put_into(project)
             except OutdatedFaultError as error:
-                return {"nbval": Outcome(void=str(error))}
-            is_java = fault.framework == "djl" and fault.place == "shim"
+                return {"nbval": Outcome(void_reason=str(error))}
+            is_java = fault.framework == "djl" and fault.kind == "shim"
             if is_java and (error := self._build(project)):
-                return {"nbval": Outcome(void=f"the fault does not compile: {error}")}
+                return {"nbval": Outcome(void_reason=f"the fault does not compile: {error}")}
             outcomes: dict[str, Outcome] = {}
             for kind, check in list_checks(fault):
-                noticed = [name for name, outcome in outcomes.items() if outcome.noticed]
-                if not noticed or (by_all and kind not in noticed):
+                noticed = [name for name, outcome in outcomes.items() if outcome.failures]
+                if not noticed or (all_checks and kind not in noticed):
                     if check.is_notebook:
                         fault.weave_into(project)
                     outcomes[kind] = self._run_timed(check, project, "-x")
@@ -211,14 +212,16 @@ class Workshop:
         try:
             status, output = self._call((*command, *check.tests), project)
         except subprocess.TimeoutExpired:
-            return Outcome(void=f"over the limit of {TIMEOUT} s")
+            return Outcome(void_reason=f"over the limit of {TIMEOUT} s")
         reports = sorted(find_reports())
         cases = [case for path in reports for case in ElementTree.parse(path).iter("testcase")]
         # In pytest's report, an error means that a test could not run; in Maven's, any exception.
         kinds = {"failure", "error"} if is_maven else {"failure"}
         failed = [case for case in cases if kinds & {part.tag for part in case}]
         if not cases or status not in (0, 1) or bool(status) != bool(failed):
-            return Outcome(void=f"ended with {status}: " + " ".join(output.splitlines()[-3:]))
+            return Outcome(
+                void_reason=f"ended with {status}: " + " ".join(output.splitlines()[-3:])
+            )
         names = [case.get("name", "") for case in failed]
         if not failed:
             return Outcome()
@@ -227,7 +230,7 @@ class Workshop:
         if not check.is_notebook:
             return Outcome(names, noticed_by=replace(check, tests=(*map(make_test_id, failed),)))
         if "Cell 0" in names:  # the install cell, which has no fault
-            return Outcome(void="the first cell fails")
+            return Outcome(void_reason="the first cell fails")
         return Outcome(name_cells(names, project / check.tests[0]), noticed_by=check)
 
     def _build(self, project: Path) -> str:
@@ -273,15 +276,15 @@ class Workshop:
 def kill(process: psutil.Process) -> None:
     """Kill a process and its children; kernels run in other sessions and can only be found as children."""
     with suppress(psutil.NoSuchProcess):
-        family = [process, *process.children(recursive=True)]
-        for member in family:
+        processes = [process, *process.children(recursive=True)]
+        for each in processes:
             with suppress(psutil.NoSuchProcess):
-                member.kill()
-        psutil.wait_procs(family, timeout=10)
+                each.kill()
+        psutil.wait_procs(processes, timeout=10)
 
 
 def make_test_id(case: ElementTree.Element) -> str:
-    """Return the id of a test in pytest."""
+    """Return pytest's id of a test."""
     return f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
 
 

@@ -153,14 +153,14 @@ def reader(browser: "Browser", site: Path) -> Reader:
 
 @pytest.fixture
 def open_page(reader: Reader) -> Iterator[Open]:
-    """Open a page of the site by its path; after the test, check that the page had no problems."""
+    """Yield a function that opens a page by its path; after the test, check that the page had no problems."""
     yield reader.open
     reader.close()
 
 
 @pytest.fixture(scope="module")
 def open_shared_page(browser: "Browser", site: Path) -> Iterator[Open]:
-    """Open pages like open_page, for fixtures that a module's tests share."""
+    """Yield a function like open_page, for fixtures that a module's tests share."""
     reader = Reader(browser, site)
     yield reader.open
     reader.close()

@@ -33,7 +33,7 @@ def mark_release(values: Iterable[Any], always: Collection[Any]) -> list[Any]:
 
 
 def read_text(path: str) -> str:
-    """Return the source text of a lesson's page, from which a test computes what the page has to show."""
+    """Return the source text of a lesson's page, to compute what the page must show."""
     page = PurePath(path)
     return (ROOT / "lessons" / page.stem / f"text.{page.parent}.md").read_text(encoding="utf-8")
 

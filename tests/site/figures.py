@@ -34,9 +34,10 @@ def read_heat_maps(svg: str) -> list[dict[tuple[int, int], str]]:
     for heat_map in ElementTree.fromstring(svg).findall(".//{*}g[@shape-rendering]"):
         colors = {}
         for path in heat_map:
-            d, color = path.get("d", ""), path.get("stroke") or path.get("fill")
-            for x, y, direction, length in re.findall(r"M(\d+) (\d+)([hv])(\d+)", d):
-                assert path.get("stroke") or f"M{x} {y}h1v1h-1z" in d
+            shape = path.get("d", "")
+            color = path.get("stroke") or path.get("fill")
+            for x, y, direction, length in re.findall(r"M(\d+) (\d+)([hv])(\d+)", shape):
+                assert path.get("stroke") or f"M{x} {y}h1v1h-1z" in shape
                 for step in range(int(length)):
                     is_down = direction == "v"
                     colors[int(x) + step * (not is_down), int(y) + step * is_down] = color

@@ -38,9 +38,9 @@ def _list_constructors(class_: type) -> list[list[str]]:
         return [_list_parameters(overload)[1:] for overload in overloads]
     if is_dataclass(class_):
         # Keyword-only fields come last.
-        ours = [each for each in fields(class_) if each.init and each.name not in FLAX_FIELDS]
-        keyword_only = [each.name for each in ours if each.kw_only]
-        positional = [each.name for each in ours if not each.kw_only]
+        own_fields = [each for each in fields(class_) if each.init and each.name not in FLAX_FIELDS]
+        keyword_only = [each.name for each in own_fields if each.kw_only]
+        positional = [each.name for each in own_fields if not each.kw_only]
         return [[*positional, *(["*"] if keyword_only else []), *keyword_only]]
     is_ours = inspect.isfunction(init) and init.__module__.startswith("d2l_compat.")
     return [_list_parameters(init)[1:] if is_ours else []]
@@ -48,10 +48,10 @@ def _list_constructors(class_: type) -> list[list[str]]:
 
 def _list_parameters(function: Callable[..., Any]) -> list[str]:
     names: list[str] = []
-    for each in inspect.signature(function).parameters.values():
-        if each.kind is Parameter.KEYWORD_ONLY and not any(name[0] == "*" for name in names):
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is Parameter.KEYWORD_ONLY and not any(name[0] == "*" for name in names):
             names.append("*")
-        names.append(STARS.get(each.kind, "") + each.name)
+        names.append(STARS.get(parameter.kind, "") + parameter.name)
     return names
 
 

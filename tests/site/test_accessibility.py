@@ -51,7 +51,8 @@ PAGES = [
     *DECKS,
 ]
 
-ONE_OF_EACH_KIND = {
+# One page of each kind.
+EXAMPLE_PAGES = {
     "en/index.html",
     "en/agreement.html",
     "en/multi-head-attention.html",
@@ -60,17 +61,17 @@ ONE_OF_EACH_KIND = {
     "en/search.html?q=attention",
     "slides/en/pytorch/multi-head-attention.html",
 }
-assert {*PAGES} >= ONE_OF_EACH_KIND
+assert {*PAGES} >= EXAMPLE_PAGES
 
 # Pages whose colours a narrow window may change: the front page, a lesson, and all decks.
-CONTRAST_ON_TELEPHONE = {"en/index.html", LESSONS[0], *DECKS}
+PHONE_CONTRAST_PAGES = {"en/index.html", LESSONS[0], *DECKS}
 COLOUR_RULES = "color-contrast", "link-in-text-block"
 
 
 def needs_contrast_test(path: str) -> bool:
-    """Check that no earlier language has the same page, whose contrast is tested in its place."""
+    """Check that no earlier language has the same page, whose contrast is tested instead."""
     languages = [*LANGUAGES]
-    language = next(each for each in languages if f"{each}/" in path)
+    language = next(tag for tag in languages if f"{tag}/" in path)
     earlier_languages = languages[: languages.index(language)]
     return not any(path.replace(f"{language}/", f"{each}/") in PAGES for each in earlier_languages)
 
@@ -98,12 +99,12 @@ def find_violations(page: Page, **options: object) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("path", mark_release(PAGES, always=ONE_OF_EACH_KIND))
+@pytest.mark.parametrize("path", mark_release(PAGES, always=EXAMPLE_PAGES))
 def test_axe_accepts_a_page(open_page: Open, path: str):
     assert find_violations_by_scheme(open_page(path), contrast=needs_contrast_test(path)) == {}
 
 
-@pytest.mark.parametrize("path", mark_release(DECKS, always=ONE_OF_EACH_KIND))
+@pytest.mark.parametrize("path", mark_release(DECKS, always=EXAMPLE_PAGES))
 def test_axe_accepts_slides_with_live_figures(open_page: Open, path: str):
     page = open_page(path)
     for figure in find_live_figures(page):
@@ -111,7 +112,7 @@ def test_axe_accepts_slides_with_live_figures(open_page: Open, path: str):
         assert find_violations_by_scheme(page) == {}
 
 
-@pytest.mark.parametrize("path", mark_release(PAGES, always=ONE_OF_EACH_KIND & {*DECKS}))
+@pytest.mark.parametrize("path", mark_release(PAGES, always=EXAMPLE_PAGES & {*DECKS}))
 def test_axe_accepts_a_page_on_a_phone(open_page: Open, path: str):
     page = open_page(path, viewport={"width": 390, "height": 844})
     page.wait_for_load_state()
@@ -119,7 +120,7 @@ def test_axe_accepts_a_page_on_a_phone(open_page: Open, path: str):
     if path in DECKS:
         assert find_violations_by_scheme(page) == {}
     else:
-        rules = {"color-contrast": {"enabled": path in CONTRAST_ON_TELEPHONE}}
+        rules = {"color-contrast": {"enabled": path in PHONE_CONTRAST_PAGES}}
         assert find_violations(page, rules=rules) == {}
 
 

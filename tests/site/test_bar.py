@@ -15,7 +15,7 @@ SCREENS = PHONE, (820, 1180), (1280, 900), (1920, 1080)
 NAMES = [lesson.name for lesson in list_lessons()]
 
 
-def open_far_down(open_page: Open, path: str, screen: tuple[int, int] = (1280, 900)) -> Page:
+def open_scrolled_down(open_page: Open, path: str, screen: tuple[int, int] = (1280, 900)) -> Page:
     page = open_page(path, viewport={"width": screen[0], "height": screen[1]})
     page.wait_for_load_state()
     page.evaluate(SCROLL_DOWN)
@@ -25,7 +25,7 @@ def open_far_down(open_page: Open, path: str, screen: tuple[int, int] = (1280, 9
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("screen", mark_release(SCREENS, always=[PHONE]))
 def test_all_parts_are_visible_far_down(open_page: Open, language: str, screen: tuple[int, int]):
-    page = open_far_down(open_page, f"{language}/{LESSON}", screen)
+    page = open_scrolled_down(open_page, f"{language}/{LESSON}", screen)
     parts = page.locator(".bar :is(select, summary, a)").filter(visible=True)
     boxes = [part.bounding_box() for part in parts.all()]
     assert len(boxes) == 5  # previous, framework, menu, language, next
@@ -42,7 +42,7 @@ def test_all_parts_are_visible_far_down(open_page: Open, language: str, screen: 
 
 @pytest.mark.parametrize("width", mark_release([390, 1280], always=[1280]))
 def test_choosing_a_framework_does_not_move_the_text(open_page: Open, width: int):
-    page = open_far_down(open_page, f"en/{LESSON}", (width, 800))
+    page = open_scrolled_down(open_page, f"en/{LESSON}", (width, 800))
     page.evaluate(
         """() => { window.read = [...document.querySelectorAll("article section > p")]
           .find((each) => each.getBoundingClientRect().top > 60) }"""
@@ -64,7 +64,7 @@ def test_the_bar_shows_what_was_chosen_elsewhere(open_page: Open):
 
 @pytest.mark.parametrize("screen", mark_release(SCREENS, always=[PHONE]))
 def test_the_menu_opens_and_closes(open_page: Open, screen: tuple[int, int]):
-    page = open_far_down(open_page, f"zh-TW/{LESSON}?framework=paddle", screen)
+    page = open_scrolled_down(open_page, f"zh-TW/{LESSON}?framework=paddle", screen)
     menu, entries = page.locator(".bar summary"), page.locator(".bar .launch a")
     assert entries.filter(visible=True).count() == 0
     menu.click()

@@ -1,4 +1,4 @@
-"""Test that every page and every deck has the credit line, and a deck a link to its lesson."""
+"""Test that every page and every deck has the credit line, and that every deck links to its lesson."""
 
 from pathlib import Path
 

@@ -19,10 +19,10 @@ DOCUMENTS = [f"zh-TW/{page.stem}.html" for page in sorted(ROOT.glob("docs/zh-TW/
 REFERENCE = [f"zh-TW/reference/d2l_compat/{name}/index.html" for name in ("torch", "java", ".")]
 SEARCHES = [f"zh-TW/search.html?q={words}" for words in ("注意力", "大象")]
 LESSONS = [page for page in PAGES if page.startswith("zh-TW/")]
-DECKS = [get_deck_path(each) for each in NOTEBOOKS if each.language == "zh-TW"]
+DECKS = [get_deck_path(notebook) for notebook in NOTEBOOKS if notebook.language == "zh-TW"]
 
 # Programs, formulas, names in their own language, titles of works.
-NOT_TEXT = "script, style, pre, code, math, [lang=en], em, a[href^=http], dt.sig > :not(a)"
+IGNORED_ELEMENTS = "script, style, pre, code, math, [lang=en], em, a[href^=http], dt.sig > :not(a)"
 # Code cells with their outputs and figures; on slides, figures.
 CELLS = ".sd-tab-set[id] .sd-tab-content, .slides img"
 TEXT_ATTRIBUTES = "alt", "aria-label", "aria-valuetext", "data-tooltip", "placeholder", "title"
@@ -54,7 +54,7 @@ AUTHORS = re.compile(
 def list_strings(html: str) -> Iterator[str]:
     """Yield all texts of a page that are visible or read aloud."""
     page = BeautifulSoup(html, "html.parser")
-    for element in page.select(f"{NOT_TEXT}, {CELLS}"):
+    for element in page.select(f"{IGNORED_ELEMENTS}, {CELLS}"):
         element.extract()
     for citation in page.select("a.cites"):
         del citation["title"]  # repeats the reference
@@ -111,7 +111,7 @@ def test_a_chinese_page_has_no_english_except_code_and_names(open_page: Open, pa
         page.locator("button.copybtn").first.wait_for(state="attached")
     page.evaluate(
         "selector => document.querySelectorAll(selector).forEach(each => each.remove())",
-        f"{NOT_TEXT}, {CELLS}",  # most of the page, which would take long to parse
+        f"{IGNORED_ELEMENTS}, {CELLS}",  # most of the page, which would take long to parse
     )
     assert find_english(page.content()) == set()
 

@@ -8,12 +8,12 @@ from tests.site.conftest import LESSON, NOTEBOOKS, PAGES, mark_release
 from tools.weave.prose import read_passages
 
 FIGURES = {
-    f"{each.language}/{each.lesson.name}.html": [
+    f"{notebook.language}/{notebook.lesson.name}.html": [
         passage.block.name
-        for passage in read_passages(each.text)
+        for passage in read_passages(notebook.text)
         if passage.block and passage.block.kind == "live"
     ]
-    for each in NOTEBOOKS
+    for notebook in NOTEBOOKS
 }
 ENGLISH = [path for path in PAGES if path.startswith("en/")]
 

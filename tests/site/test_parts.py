@@ -74,7 +74,7 @@ def lesson(tmp_path: Path) -> Path:
                     "1",
                     id="one",
                     execution_count=1,
-                    outputs=[nbformat.v4.new_output("stream", text=f"{framework} says 1\n")],
+                    outputs=[nbformat.v4.new_output("stream", text=f"{framework}: 1\n")],
                 ),
             ],
         )
@@ -105,7 +105,7 @@ def test_a_deck_has_the_slides_and_the_other_prose_as_notes(lesson: Path):
     assert kinds == ["slide", "-", "-", "notes"]
     assert jax.cells[0].source.strip() == "# On a slide"
     assert jax.cells[1].metadata.parts == ("output",)
-    assert jax.cells[1].outputs[0].text == "jax says 1\n"
+    assert jax.cells[1].outputs[0].text == "jax: 1\n"
     assert render_credit("en", "slides") in jax.cells[2].source
     notes = jax.cells[3].source
     assert "**Title**" in notes

@@ -1,7 +1,7 @@
 """Test readers' paths through the site, from the front page to their goals, by clicks and taps only.
 
-The site comes from a server on this machine, because browsers save no downloads from file://. Whether the downloaded
-files work is tested in tests/elsewhere.
+The site comes from a server on this machine, because browsers save no downloads from file://. tests/elsewhere
+tests whether the downloaded files work.
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ def copy_code(page: Page, block: Locator) -> str:
     return page.evaluate("navigator.clipboard.readText()").strip()
 
 
-def test_repair_a_notebook_of_d2l(browser: Browser, address: str, language: str):
+def test_a_reader_can_repair_a_notebook_of_d2l(browser: Browser, address: str, language: str):
     page = open_front_page(browser, address, language, **DESKTOP)
     page.locator("article a[href$='coming-from-d2l.html']").click()
     blocks = page.locator("article div.highlight:has(> pre)")
@@ -73,7 +73,7 @@ def test_repair_a_notebook_of_d2l(browser: Browser, address: str, language: str)
     page.context.close()
 
 
-def test_teach_a_lesson_with_slides(browser: Browser, address: str, language: str):
+def test_a_teacher_can_show_slides_and_solutions(browser: Browser, address: str, language: str):
     name = read_title(ROOT / "lessons" / LESSON.removesuffix(".html") / f"text.{language}.md")
     page = open_front_page(browser, address, language, **DESKTOP)
     page.locator(".sidebar-tree a[href$='slides.html']").click()
@@ -101,7 +101,7 @@ def test_teach_a_lesson_with_slides(browser: Browser, address: str, language: st
     page.context.close()
 
 
-def test_run_a_notebook_from_a_phone(browser: Browser, address: str, language: str):
+def test_a_reader_can_download_a_notebook_on_a_phone(browser: Browser, address: str, language: str):
     page = open_front_page(browser, address, language, **PHONE)
     page.locator(".gallery a").first.tap()
     page.wait_for_url(f"**/{language}/{list_lessons()[0].name}.html")

@@ -28,8 +28,8 @@ def test_a_page_has_metadata_for_previews(site: Path, path: str):
     assert (
         metadata["og:url"] == page.select_one("link[rel=canonical]")["href"] == SITE_ADDRESS + path
     )
-    picture = site / metadata["og:image"].removeprefix(SITE_ADDRESS)
-    assert Image.open(picture).size == (1200, 630)  # previews do not crop this size
+    image = site / metadata["og:image"].removeprefix(SITE_ADDRESS)
+    assert Image.open(image).size == (1200, 630)  # previews do not crop this size
     assert metadata["og:image:alt"]
     alternates = {link["hreflang"]: link["href"] for link in page.select("link[rel=alternate]")}
     name = path.partition("/")[2]

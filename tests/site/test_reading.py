@@ -31,7 +31,8 @@ from tools.weave.lessons import LANGUAGES, list_lessons
 from tools.weave.notebooks import IMAGE
 from tools.weave.prose import read_passages
 
-LIMIT = 240_000  # bytes per framework of a lesson's page with its files, without fonts and search
+# Bytes per framework of a lesson's page with its files, without fonts and search.
+LIMIT = 240_000
 MEGABYTE = 1_000_000
 
 
@@ -209,7 +210,7 @@ def test_a_link_to_a_solution_unfolds_it(open_page: Open):
     assert page.locator(".show-solution:visible").count() == 0
 
 
-# Any name and a year, while the site's own pattern has only the names in the list of references.
+# Any name and a year; the site's own pattern has only the names in the list of references.
 CITATION = re.compile(
     r"[A-Z]\w+(?: et al\.| 等人| (?:and|與) [A-Z]\w+)?(?:, | \(|，|（)(?:19|20)\d\d\b"
 )
@@ -282,8 +283,8 @@ def test_a_phone_does_not_scroll_sideways(open_page: Open, language: str, width:
 
 def measure_shades(block: Locator) -> list[float]:
     """Measure how dark the left and the right edge of a block are, from 0 (white) to 1 (black)."""
-    picture = np.asarray(Image.open(io.BytesIO(block.screenshot())).convert("L"), float)
-    darkness = 1 - np.median(picture, axis=0) / 255  # of each column
+    pixels = np.asarray(Image.open(io.BytesIO(block.screenshot())).convert("L"), float)
+    darkness = 1 - np.median(pixels, axis=0) / 255  # of each column
     return [darkness[:4].max(), darkness[-4:].max()]  # the outermost column may be half outside
 
 
@@ -296,7 +297,7 @@ FIND_LINK = """each => {
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_lessons_open_by_name_and_by_picture_from_the_front_page(open_page: Open, language: str):
+def test_lessons_open_by_name_and_by_image_from_the_front_page(open_page: Open, language: str):
     page = open_page(f"{language}/index.html")
     cards = page.locator(".gallery > div")
     assert cards.count() == len(list_lessons())
@@ -316,8 +317,8 @@ def test_code_that_fits_has_no_shades(open_page: Open, theme: str):
         fits = "each => each.scrollWidth <= each.clientWidth"
         visible_blocks = page.locator(kind).filter(visible=True).all()
         block = next(each for each in visible_blocks if each.evaluate(fits))
-        picture = Image.open(io.BytesIO(block.screenshot())).convert("RGB")
-        inside = np.asarray(picture)[2:-2, 4:-4]  # without the edges
+        screenshot = Image.open(io.BytesIO(block.screenshot())).convert("RGB")
+        inside = np.asarray(screenshot)[2:-2, 4:-4]  # without the edges
         assert len(np.unique(inside.reshape(-1, 3), axis=0)) == 1, kind
 
 

@@ -37,8 +37,8 @@ PUBLIC_MODULES = {"collections", "contextlib", "d2l", "d2l_compat", "numpy", "pa
 PUBLIC_MODULES |= {"mx", "nn", "np"}
 PUBLIC_MODULES |= {
     package.module.partition(".")[0]
-    for each in PYTHON_FRAMEWORKS.values()
-    for package in each.packages
+    for framework in PYTHON_FRAMEWORKS.values()
+    for package in framework.packages
 }
 DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 PRIVATE = re.compile(r"(?<![\w^])_[A-Za-z]\w*")
@@ -96,25 +96,27 @@ def has_parameters(head: Tag) -> bool:
 
 def parse_parameter(parameter: Tag) -> str:
     """Return the name of a parameter with its stars; a lone star has no name."""
-    text, name = parameter.get_text(), parameter.select_one(".n")
-    return "*" * (len(text) - len(text.lstrip("*"))) + (name.text if name else "")
+    text = parameter.get_text()
+    stars = text[: len(text) - len(text.lstrip("*"))]
+    name = parameter.select_one(".n")
+    return stars + (name.text if name else "")
 
 
 @cache
 def read_signatures(name: str) -> dict[str, list[list[str]]]:
     """Return the signatures that Python reports for a module's names, in another process."""
     module = f"d2l_compat.{name}".strip(".")
-    names = [each.name.removeprefix(f"{module}.") for each in read_entries(name)]
+    names = [entry.name.removeprefix(f"{module}.") for entry in read_entries(name)]
     program = [sys.executable, "-m", "tests.site.signatures", module, *names]
     process = subprocess.run(program, check=False, capture_output=True, text=True, cwd=ROOT)
     assert process.returncode == 0, process.stderr
     signatures = json.loads(process.stdout.splitlines()[-1])
-    return {f"{module}.{each}": signatures[each] for each in signatures}
+    return {f"{module}.{short_name}": signatures[short_name] for short_name in signatures}
 
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_the_page_of_a_package_has_its_names_and_no_others(site: Path, name: str) -> None:
-    names = {each.name.removeprefix(f"d2l_compat.{name}.") for each in read_entries(name)}
+    names = {entry.name.removeprefix(f"d2l_compat.{name}.") for entry in read_entries(name)}
     assert {each for each in names if "." not in each} == OWN_NAMES[f"d2l_compat.{name}"] - ALIASES
 
 
@@ -125,28 +127,28 @@ def test_the_page_of_a_package_has_its_names_and_no_others(site: Path, name: str
 def test_the_parameters_are_those_that_python_reports(site: Path, name: str) -> None:
     for framework in PYTHON_FRAMEWORKS.values():
         if framework.module == name and not all(
-            find_spec(each.module.partition(".")[0]) for each in framework.packages
+            find_spec(package.module.partition(".")[0]) for package in framework.packages
         ):
             pytest.skip(f"needs {framework.title}")
     expected = read_signatures(name)
     assert expected
-    assert {each.name: each.signatures for each in read_entries(name)} == expected
+    assert {entry.name: entry.signatures for entry in read_entries(name)} == expected
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_list_of_parameters_describes_all_of_them(site: Path, name: str) -> None:
-    for each in read_entries(name):
-        if each.descriptions:
-            (signature,) = each.signatures or [[]]
+    for entry in read_entries(name):
+        if entry.descriptions:
+            (signature,) = entry.signatures or [[]]
             # Java's type parameters, such as <F>, come first.
-            types = [parameter for parameter in each.descriptions if parameter.startswith("<")]
-            assert list(each.descriptions) == types + signature, each.name
-            assert all(each.descriptions.values()), each.name
+            types = [parameter for parameter in entry.descriptions if parameter.startswith("<")]
+            assert list(entry.descriptions) == types + signature, entry.name
+            assert all(entry.descriptions.values()), entry.name
 
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_masked_softmax_has_a_list_of_parameters(site: Path, name: str) -> None:
-    (entry,) = [each for each in read_entries(name) if each.name.endswith(".masked_softmax")]
+    (entry,) = [entry for entry in read_entries(name) if entry.name.endswith(".masked_softmax")]
     assert list(entry.descriptions) == ["X", "valid_lens"]
 
 
@@ -162,12 +164,12 @@ def test_no_private_name_is_shown(site: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_links_lead_to_the_line_that_defines_a_name(site: Path, name: str) -> None:
-    for each in read_entries(name):
-        assert each.link.startswith(REPOSITORY_ADDRESS)
-        path, line = each.link.removeprefix(REPOSITORY_ADDRESS).split("#L")
+    for entry in read_entries(name):
+        assert entry.link.startswith(REPOSITORY_ADDRESS)
+        path, line = entry.link.removeprefix(REPOSITORY_ADDRESS).split("#L")
         definition = (ROOT / path).read_text(encoding="utf-8").splitlines()[int(line) - 1]
-        assert re.search(rf"\b{each.short_name}\b", definition), each
-        assert path.endswith(".java") or re.match(r"\s*(class|def)\b", definition), each
+        assert re.search(rf"\b{entry.short_name}\b", definition), entry
+        assert path.endswith(".java") or re.match(r"\s*(class|def)\b", definition), entry
 
 
 @pytest.mark.parametrize(("language", "word"), [("en", "[source]"), ("zh-TW", "[原始碼]")])
@@ -190,11 +192,11 @@ def test_java_has_every_public_name(site: Path, file: Path) -> None:
         public.add(type_and_name.split()[-1])
     public -= MEMBERS_OF_PRIVATE_CLASSES
     documented = {each.short_name for each in read_entries("java") if f"/{file.name}#" in each.link}
-    assert {each for each in documented if each in public or not CONSTANT.fullmatch(each)} == public
+    assert {name for name in documented if name in public or not CONSTANT.fullmatch(name)} == public
 
 
 def test_java_has_the_constants_of_its_enums(site: Path) -> None:
-    names = {each.name for each in read_entries("java")}
+    names = {entry.name for entry in read_entries("java")}
     layout, colors = "d2l.RotaryEncoding.Layout", "d2l.ColorMap"
     assert {
         f"{layout}.INTERLEAVED",
@@ -205,11 +207,11 @@ def test_java_has_the_constants_of_its_enums(site: Path) -> None:
 
 
 def test_each_signature_of_java_has_its_own_anchor(site: Path) -> None:
-    names = [each.name for each in read_entries("java")]
+    names = [entry.name for entry in read_entries("java")]
     assert len(names) == len({*names}) > 50
-    for each in read_entries("java"):  # an anchor ends with the types of the parameters
-        _, parenthesis, types = each.name.removesuffix(")").partition("(")
+    for entry in read_entries("java"):  # an anchor ends with the types of the parameters
+        _, parenthesis, types = entry.name.removesuffix(")").partition("(")
         num_types = len(types.split(",")) if types else 0
-        assert not parenthesis or len(each.signatures[0]) == num_types
+        assert not parenthesis or len(entry.signatures[0]) == num_types
     links = {link["href"] for link in read_page("java").select("dd a.internal")}
     assert links <= {f"#{name}" for name in names}

@@ -13,7 +13,7 @@ from tools.weave.lessons import Notebook
 
 DECKS = [*map(get_deck_path, FIRST_NOTEBOOKS)]
 LONGEST_NOTEBOOKS = [
-    each for each in FIRST_NOTEBOOKS if each.lesson.name == LESSON.removesuffix(".html")
+    notebook for notebook in FIRST_NOTEBOOKS if notebook.lesson.name == LESSON.removesuffix(".html")
 ]
 LONGEST_DECK = get_deck_path(LONGEST_NOTEBOOKS[0])
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
@@ -21,14 +21,14 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 MEASURE = """() => Reveal.getSlides().map((slide, number) => {
   Reveal.slide(number);
   const current = Reveal.getCurrentSlide();
-  const pictures = [...current.querySelectorAll(":scope > img, :scope p img")];
+  const images = [...current.querySelectorAll(":scope > img, :scope p img")];
   return {
     heading: current.querySelector("h1, h2")?.textContent,
     height: current.scrollHeight,
     width: current.scrollWidth,
     wide: [...current.querySelectorAll("pre, div.math")].some((box) => box.scrollWidth > box.clientWidth + 1),
     notes: current.querySelector("aside.notes")?.textContent.trim().length,
-    described: pictures.every((picture) => picture.naturalWidth && picture.alt.length > 40),
+    described: images.every((image) => image.naturalWidth && image.alt.length > 40),
   };
 })"""
 
@@ -39,13 +39,13 @@ def test_every_slide_fits_and_has_notes(open_page: Open, notebook: Notebook):
     assert page.locator("html").get_attribute("lang") == notebook.language
     slides = page.evaluate(MEASURE)
     assert len(slides) == notebook.text.read_text(encoding="utf-8").count(":::{slide}")
-    for each in slides:
-        assert each["heading"], each
-        assert each["height"] <= 700, each
-        assert each["width"] <= 960, each
-        assert not each["wide"], each
-        assert each["notes"] > 40, each
-        assert each["described"], each
+    for slide in slides:
+        assert slide["heading"], slide
+        assert slide["height"] <= 700, slide
+        assert slide["width"] <= 960, slide
+        assert not slide["wide"], slide
+        assert slide["notes"] > 40, slide
+        assert slide["described"], slide
 
 
 def test_the_code_on_a_slide_is_in_the_decks_framework(open_page: Open):
@@ -208,7 +208,7 @@ MEASURE_STACKED = """() => [...document.querySelectorAll(".slides > section")].m
       .map((each) => each.getBoundingClientRect().right)),
     small: Math.min(...parts.filter((each) => each.matches("p:not(.live *, .credit *), li")).map(size), 99),
     smallest: Math.min(...parts.filter((each) => !each.closest("math, img")).map(size)),
-    unreached: parts.filter((each) => each.matches(scrolled) && each.scrollWidth > each.clientWidth
+    unreachable: parts.filter((each) => each.matches(scrolled) && each.scrollWidth > each.clientWidth
       && (each.tabIndex < 0 || getComputedStyle(each).overflowX !== "auto")).length,
     notes: slide.querySelector("aside.notes").getClientRects().length,
   };
@@ -226,12 +226,12 @@ def test_slides_are_stacked_on_a_phone(open_page: Open, path: str, width: int):
     assert -1 < top < (844 if is_at_end else 1)
     for before, after in pairwise(slides):
         assert before["top"] < before["bottom"] <= after["top"] + 1
-    for each in slides:
-        assert each["right"] <= width, each
-        assert each["small"] >= 16, each
-        assert each["smallest"] >= 12, each
-        assert not each["unreached"], each
-        assert not each["notes"], each
+    for slide in slides:
+        assert slide["right"] <= width, slide
+        assert slide["small"] >= 16, slide
+        assert slide["smallest"] >= 12, slide
+        assert not slide["unreachable"], slide
+        assert not slide["notes"], slide
 
 
 def test_a_live_figure_works_on_a_phone(open_page: Open):
@@ -269,8 +269,8 @@ def test_slides_are_stacked_in_print(open_page: Open, path: str):
     slides = page.evaluate(MEASURE_STACKED)
     for before, after in pairwise(slides):
         assert before["top"] < before["bottom"] <= after["top"] + 1
-    assert max(each["right"] for each in slides) <= 794
-    assert not any(each["notes"] for each in slides)
+    assert max(slide["right"] for slide in slides) <= 794
+    assert not any(slide["notes"] for slide in slides)
     expect(page.locator(".controls, .slide-number").first).to_be_hidden()
     color = "each => getComputedStyle(each).color"
     for text in page.locator("h2, .live label").all():

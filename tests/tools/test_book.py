@@ -54,7 +54,7 @@ d2l.first = 'jax'
 ```
 
 ```{.python .input}
-d2l.second = 'of PyTorch alone'
+d2l.second = 'of PyTorch only'
 ```
 
 ```{.python .input}
@@ -101,7 +101,7 @@ def test_pages_that_use_d2l_are_run_with_the_cells_of_each_framework(book: Path)
         cells = page.cells(framework)
         sources[page.name, framework] = [cell.source.strip() for cell in cells]
     assert sources == {
-        ("toys/new", "pytorch"): ["d2l.second = 'of PyTorch alone'", "class A:\n    d = 4"],
+        ("toys/new", "pytorch"): ["d2l.second = 'of PyTorch only'", "class A:\n    d = 4"],
         ("toys/new", "jax"): ["d2l.first = 'jax'", JAX_CLASS],
         ("toys/old", "pytorch"): ["from d2l import torch as d2l", "d2l.one = 1"],
         ("toys/old", "mxnet"): ["from d2l import mxnet as d2l", "d2l.one = 1"],
@@ -139,7 +139,7 @@ TRACE = "IndexError Traceback (most recent call last)\nCell In[1], line 2\n---->
         ("ImportError", "cannot import name 'a' from 'b'", "", "page"),
         ("RuntimeError", "Found no NVIDIA driver on your system", "", "gpu"),
         ("URLError", "<urlopen error [Errno -3] Temporary failure in name>", "", "network"),
-        # A page that indexes a GPU beyond the machine's last one needs a GPU.
+        # A page needs a GPU if it indexes one that the machine does not have.
         ("IndexError", "list index out of range", TRACE.format("x = devices('gpu')[1]"), "gpu"),
         ("IndexError", "list index out of range", TRACE.format("x = others[0]"), "page"),
     ],
@@ -192,12 +192,12 @@ def test_all_saved_results_can_be_described_in_every_language() -> None:
     assert TABLE_TEXT.keys() == LANGUAGES.keys()
     for words in TABLE_TEXT.values():
         assert words.causes.keys() == CAUSES.keys()
-        for each in load_results():
-            assert each.edition in words.editions
-            assert each.chapter in words.chapters
-    assert {each.framework for each in load_results()} <= PYTHON_FRAMEWORKS.keys()
-    for each in load_results():
-        assert each.has_passed == (each.error == "") == (each.cause == ""), each.key
+        for result in load_results():
+            assert result.edition in words.editions
+            assert result.chapter in words.chapters
+    assert {result.framework for result in load_results()} <= PYTHON_FRAMEWORKS.keys()
+    for result in load_results():
+        assert result.has_passed == (result.error == "") == (result.cause == ""), result.key
 
 
 DATA = """\
@@ -234,16 +234,16 @@ def test_make_book_runs_pages_with_small_data_and_records_results(
         blocks = [f"```{{.python .input}}\n#@tab all\n{cell}\n```\n" for cell in cells]
         blocks.append("```{.python .input}\n#@tab jax\n1\n```\n")  # so that the page exists in JAX
         (book / "chapter_toys" / f"{name}.md").write_text("".join(blocks))
-    original_picture = (book / "img" / "own.png").read_bytes()
+    original_image = (book / "img" / "own.png").read_bytes()
     monkeypatch.setattr("tools.book.results.RESULTS", file)
     arguments = [str(book), "--framework", "jax", "--jobs", "1", "--record"]
-    assert main(arguments) == 1  # a fault of the shim
+    assert main(arguments) == 1  # an error in the shim
     assert load_results(file) == [
         Result("zh", "toys/data", "jax", 3, 3),
         Result("zh", "toys/dies", "jax", 4, 1, "framework", "the kernel died"),
         Result("zh", "toys/fails", "jax", 3, 1, "shim", load_results(file)[-1].error),
     ]
-    assert (book / "img" / "own.png").read_bytes() == original_picture
+    assert (book / "img" / "own.png").read_bytes() == original_image
     output = capsys.readouterr().out
     assert "| toys/fails | jax | 1 of 3 | line 6: TypeError: indices" in output
     assert "| toys | 1 of 3 |\n\n1 of 3 run to the end." in output

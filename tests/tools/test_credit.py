@@ -1,4 +1,4 @@
-"""Test the credit line, the licences and the citation, which every part needs that may be shared alone."""
+"""Test the credit line, the licences and the citation. Each part that may be shared separately needs them."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from d2l_compat import __version__
-from tests.lessons.prose import links
+from tests.lessons.prose import find_links
 from tools.project.citation import AUTHORS, BIBTEX, CITATION, YEAR, make_cff
 from tools.weave.credit import CREDIT_TEXTS, render_credit
 from tools.weave.launch import REPOSITORY
@@ -20,10 +20,10 @@ LICENSE_PAGES = {"en": "", "zh-TW": "deed.zh-hant"}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("what", ["notebook", "slides", "site"])
-def test_the_credit_names_the_authors_the_licences_and_the_address(language: str, what: str):
-    text = render_credit(language, what)
-    assert [link for _, link in links(text)] == [
+@pytest.mark.parametrize("medium", ["notebook", "slides", "site"])
+def test_the_credit_names_the_authors_the_licences_and_the_address(language: str, medium: str):
+    text = render_credit(language, medium)
+    assert [link for _, link in find_links(text)] == [
         REPOSITORY,
         f"https://creativecommons.org/licenses/by/4.0/{LICENSE_PAGES[language]}",
         f"{REPOSITORY}/blob/main/LICENSE",
@@ -31,7 +31,7 @@ def test_the_credit_names_the_authors_the_licences_and_the_address(language: str
     assert "d2l_compat" in text.partition("](")[0]
     assert "CC BY 4.0" in text
     assert "MIT" in text
-    assert text.startswith(getattr(CREDIT_TEXTS[language], what))
+    assert text.startswith(getattr(CREDIT_TEXTS[language], medium))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -56,7 +56,7 @@ def test_the_sdist_has_exactly_the_files_that_build_the_wheel(dist_folder: Path)
 
 
 def find_links(markdown: str) -> list[tuple[str, str]]:
-    """Return the tag and the address of each link and picture."""
+    """Return the tag and the address of each link and image."""
     html = MarkdownIt().enable("table").render(markdown)
     tags = BeautifulSoup(html, "html.parser")(["a", "img"])
     return [(tag.name, str(tag.get("href") or tag.get("src"))) for tag in tags]
@@ -89,7 +89,7 @@ def add_distributions(requirement: Requirement, by_name: dict[str, Distribution]
             add_distributions(other, by_name)
 
 
-def link_into(packages: Path, source: Distribution) -> None:
+def link_distribution(packages: Path, source: Distribution) -> None:
     """Link a distribution's files into another environment."""
     for part in {file.parts[0] for file in source.files or []} - {"..", "__pycache__"}:
         if not (packages / part).exists():
@@ -113,7 +113,7 @@ def test_readmes_example_runs_in_an_empty_environment(dist_folder: Path, tmp_pat
         if not requirement.marker or requirement.marker.evaluate({"extra": "pytorch"}):
             add_distributions(requirement, needed)
     for each in needed.values():
-        link_into(packages, each)
+        link_distribution(packages, each)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
     program = tmp_path / "example.py"
@@ -139,7 +139,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tag", "changelog", "fault"),
+    ("tag", "changelog", "expected"),
     [
         (f"v{__version__}", f"# C\n\n## {__version__} (2026-12-01)\n\n## 0.0.1 (2026-01-01)\n", ""),
         ("v99", "", "The tag v99 does not match version "),
@@ -148,18 +148,18 @@ def test_the_version_is_the_same_everywhere() -> None:
     ],
 )
 def test_nothing_is_built_unless_tag_and_changelog_have_the_version(
-    tmp_path: Path, tag: str, changelog: str, fault: str
+    tmp_path: Path, tag: str, changelog: str, expected: str
 ) -> None:
     message = dist.find_release_error(tag, changelog)
-    assert message.startswith(fault)
-    assert bool(message) == bool(fault)
+    assert message.startswith(expected)
+    assert bool(message) == bool(expected)
     if not tag.endswith(__version__):
         assert dist.main([str(tmp_path / "dist"), tag]) == 1
         assert not (tmp_path / "dist").exists()
 
 
 @pytest.mark.release
-def test_a_package_that_twine_refuses_is_a_failure(tmp_path: Path, monkeypatch) -> None:
+def test_a_package_that_twine_rejects_is_a_failure(tmp_path: Path, monkeypatch) -> None:
     """Build a package whose description is invalid reStructuredText."""
     (tmp_path / "d2l_compat").mkdir()
     (tmp_path / "d2l_compat" / "__init__.py").touch()

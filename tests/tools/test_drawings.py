@@ -48,20 +48,20 @@ def remove(parent: Element, child: Element, _: int) -> None:
     parent.remove(child)
 
 
-def duplicate(parent: Element, child: Element, place: int) -> None:
-    parent.insert(place, deepcopy(child))
+def duplicate(parent: Element, child: Element, index: int) -> None:
+    parent.insert(index, deepcopy(child))
 
 
-def insert_script(parent: Element, _: Element, place: int) -> None:
+def insert_script(parent: Element, _: Element, index: int) -> None:
     script = Element(f"{SVG}script")
     script.text = "alert(1)"
-    parent.insert(place, script)
+    parent.insert(index, script)
 
 
-def wrap(parent: Element, child: Element, place: int) -> None:
+def wrap(parent: Element, child: Element, index: int) -> None:
     group = Element(f"{SVG}g", {"transform": "translate(50 50)"})
     group.append(child)
-    parent[place] = group
+    parent[index] = group
 
 
 def change_text(parent: Element, child: Element, _: int) -> None:
@@ -73,7 +73,7 @@ def change_tail(parent: Element, child: Element, _: int) -> None:
 
 
 def set_attribute(name: str, value: str) -> Tampering:
-    def tamper(_: Element, child: Element, place: int) -> None:
+    def tamper(_: Element, child: Element, index: int) -> None:
         if isinstance(child.tag, str):
             child.set(name, value)
 
@@ -117,12 +117,12 @@ def change_each_element(svg: bytes, tamper: Tampering) -> Iterator[tuple[str, El
     root = parse(svg)
     elements = choose_one_of_each_kind(root)
     for number, parent in enumerate(root.iter()):
-        for place, child in enumerate(parent):
+        for index, child in enumerate(parent):
             if child not in elements:
                 continue
             copy = deepcopy(root)
             copied_parent = list(copy.iter())[number]
-            tamper(copied_parent, copied_parent[place], place)
+            tamper(copied_parent, copied_parent[index], index)
             yield f"{child.tag} {child.attrib}", copy
 
 
@@ -164,10 +164,12 @@ def find_unnoticed(
             continue
         try:
             old, new = (Drawing(each, DEFAULT.points) for each in (stored, fresh))
-            fault = compare_drawings(old, new, DEFAULT)
+            difference = compare_drawings(old, new, DEFAULT)
         except (ValueError, LookupError, OSError):  # damaged
             continue
-        if fault is None and not (by_pixels and np.array_equal(pixels, render(fresh.decode()))):
+        if difference is None and not (
+            by_pixels and np.array_equal(pixels, render(fresh.decode()))
+        ):
             unnoticed.append(title)
     return unnoticed
 

@@ -60,7 +60,7 @@ class Project:
         (root / "pyproject.toml").touch()
         shutil.copy(ROOT / "Makefile", root)
         for framework in "abc":
-            self.lock(framework, 1)
+            self.write_lock(framework, 1)
         self.older_d2l = root / "requirements/d2l-0.17.txt"
         self.older_d2l.write_text("d2l-1\n")
         self.programs = root / "programs"
@@ -69,7 +69,7 @@ class Project:
             (self.programs / name).write_text(f"#!{sys.executable} -IS\n{PROGRAM}")
             (self.programs / name).chmod(0o755)
 
-    def lock(self, framework: str, version: int) -> None:
+    def write_lock(self, framework: str, version: int) -> None:
         """Write a lock that is newer than all other files."""
         for file in self.root.rglob("*"):
             os.utime(file, (1, 1))
@@ -134,7 +134,7 @@ def test_an_unfinished_installation_leaves_no_stamp(project, harm):
 @pytest.mark.parametrize("step", ["--require-hashes -r", "pip sync", "pip install --quiet"])
 def test_an_unfinished_change_leaves_no_stamp_and_keeps_all_packages(project, step):
     project.make("a b")
-    project.lock("b", 2)
+    project.write_lock("b", 2)
     assert project.make("c", harm=f"failed at {step}")[0] != 0
     assert project.list_stamps() == []
     message = "Updating .venv to the locks of a b ...\n"
@@ -173,7 +173,7 @@ def test_the_install_cell_installs_nothing_under_make(full_project):
 def test_an_older_d2l_is_installed_into_its_own_folder(full_project):
     (full_project.root / ".venv/d2l-0.17").rename(full_project.root / "moved")
     assert full_project.make("a")[0] == 0
-    full_project.lock("b", 1)
+    full_project.write_lock("b", 1)
     full_project.older_d2l.write_text("d2l-2\n")
     assert full_project.make("a", harm="failed at --target")[0] != 0
     assert full_project.make("a")[0] == 0

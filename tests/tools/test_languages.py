@@ -30,15 +30,15 @@ def test_only_cells_with_words_are_executed_in_each_language():
 
 def test_definitions_with_words_are_executed_again_before_they_are_used():
     one = {
-        "say": "def say():\n    return 'one'",
-        "shared": "say()",
-        "b": "f('x', say)",
+        "greet": "def greet():\n    return 'one'",
+        "shared": "greet()",
+        "b": "f('x', greet)",
         "c": "f('x')",
-        "d": "f('x', say)",
+        "d": "f('x', greet)",
     }
     other = {name: code.replace("one", "eins").replace("x", "y") for name, code in one.items()}
-    last_steps = ["say0*", "b0", "say1*", "b1", "c0", "c1", "say0*", "d0", "say1*", "d1"]
-    assert plan(one, other) == ["say0", "say1", "shared0", *last_steps]
+    last_steps = ["greet0*", "b0", "greet1*", "b1", "c0", "c1", "greet0*", "d0", "greet1*", "d1"]
+    assert plan(one, other) == ["greet0", "greet1", "shared0", *last_steps]
 
 
 @pytest.mark.parametrize("source", ["g('y')", "f('y', 1)", "f(x)"])
@@ -71,7 +71,7 @@ def make_text_output(text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "fault"),
+    ("one", "other", "difference"),
     [
         ("largest: 0.12\n", "最大：0.12\n", None),
         ("two of 3", "3 分之二", None),
@@ -79,8 +79,8 @@ def make_text_output(text: str) -> list[dict[str, Any]]:
         ("1", "", "0 lines instead of 1"),
     ],
 )
-def test_numbers_are_compared_and_words_are_not(one, other, fault):
-    assert compare_languages(make_text_output(one), make_text_output(other)) == fault
+def test_numbers_are_compared_and_words_are_not(one, other, difference):
+    assert compare_languages(make_text_output(one), make_text_output(other)) == difference
 
 
 def make_figure_output(draw: Callable[[], object]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urldefrag
 import nbformat
 import pytest
 
-from tests.lessons.prose import anchors, code, links
+from tests.lessons.prose import find_anchors, find_inline_code, find_links
 from tools.weave.launch import BRANCH, REPOSITORY
 from tools.weave.lessons import LANGUAGES, ROOT, list_lessons, shorten_path
 
@@ -55,7 +55,7 @@ def leads_to_target(file: Path, link: str) -> bool:
             target = target.with_suffix(".md")  # the source of this page of the web site
     if not target.exists() or not anchor:
         return target.exists()
-    return unquote(anchor) in {name for part in read_prose(target) for name in anchors(part)}
+    return unquote(anchor) in {name for part in read_prose(target) for name in find_anchors(part)}
 
 
 @pytest.mark.parametrize("page", ["index", "chapter"])
@@ -82,7 +82,7 @@ def list_top_folders() -> set[str]:
 
 def find_missing_files(part: str) -> Iterator[tuple[int, str]]:
     """Yield paths in code that do not exist; capitals stand for any name, as in lessons/LESSON/claims.py."""
-    for line, name in code(part):
+    for line, name in find_inline_code(part):
         is_path = re.fullmatch(r"[\w.-]+(/[\w.*-]+)+/?", name)
         if is_path and name.partition("/")[0] in list_top_folders():
             pattern = re.sub(r"\b[A-Z]{2,}\b", "*", name)
@@ -92,9 +92,11 @@ def find_missing_files(part: str) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("file", TEXTS, ids=lambda file: str(file.relative_to(ROOT)))
 def test_links_and_file_names_lead_to_existing_targets(file: Path):
-    faults = []
+    errors = []
     for part in read_prose(file):
-        broken = [(line, link) for line, link in links(part) if not leads_to_target(file, link)]
+        broken = [
+            (line, link) for line, link in find_links(part) if not leads_to_target(file, link)
+        ]
         broken += find_missing_files(part)
-        faults += [f"{shorten_path(file)}:{line}: {name}" for line, name in broken]
-    assert faults == []
+        errors += [f"{shorten_path(file)}:{line}: {name}" for line, name in broken]
+    assert errors == []

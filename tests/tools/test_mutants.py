@@ -11,7 +11,7 @@ import pytest
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.mutants.__main__ import Outcomes, is_noticed, render_report, void_failing_checks
 from tests.mutants.fault import Fault, OutdatedFaultError
-from tests.mutants.tables import EVERYWHERE, FAULTS, LESSON_FAULTS
+from tests.mutants.tables import ALL_FAULTS, FAULTS, LESSON_FAULTS
 from tests.mutants.trial import MAVEN, NBVAL, Check, Outcome, list_checks, list_used_checks
 from tools.weave.lessons import ROOT, list_lessons
 
@@ -26,7 +26,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("fault", EVERYWHERE, ids=str)
+@pytest.mark.parametrize("fault", ALL_FAULTS, ids=str)
 def test_every_fault_still_fits(project: Path, fault: Fault) -> None:
     file = project / fault.file
     before = file.read_bytes()
@@ -37,14 +37,14 @@ def test_every_fault_still_fits(project: Path, fault: Fault) -> None:
         file.write_bytes(before)
 
 
-# A fault in a Python program and one in a Java program.
-ONE_PER_LANGUAGE = [
-    next(f for f in EVERYWHERE if f.place == "lesson" and f.framework == framework)
+# One in a Python program and one in a Java program.
+EXAMPLE_FAULTS = [
+    next(f for f in ALL_FAULTS if f.kind == "lesson" and f.framework == framework)
     for framework in ("pytorch", "djl")
 ]
 
 
-@pytest.mark.parametrize("fault", ONE_PER_LANGUAGE, ids=str)
+@pytest.mark.parametrize("fault", EXAMPLE_FAULTS, ids=str)
 def test_a_fault_in_a_lesson_is_woven_into_its_notebook(project: Path, fault: Fault) -> None:
     notebooks = [notebook.path for notebook in fault.find_notebooks(project)]
     before = {file: file.read_bytes() for file in (project / fault.file, *notebooks)}
@@ -57,7 +57,7 @@ def test_a_fault_in_a_lesson_is_woven_into_its_notebook(project: Path, fault: Fa
             file.write_bytes(content)
 
 
-@pytest.mark.parametrize("fault", ONE_PER_LANGUAGE, ids=str)
+@pytest.mark.parametrize("fault", EXAMPLE_FAULTS, ids=str)
 def test_a_lessons_fault_is_tried_with_its_claims_and_with_nbval(fault: Fault) -> None:
     (first, claims), (second, nbval) = list_checks(fault)
     assert (first, second) == ("tests", "nbval")
@@ -71,18 +71,18 @@ def test_a_lessons_fault_is_tried_with_its_claims_and_with_nbval(fault: Fault) -
 
 def test_each_lesson_and_each_framework_has_faults() -> None:
     assert all(LESSON_FAULTS)
-    assert max(Counter(map(str, EVERYWHERE)).values()) == 1
-    assert {f.lesson for f in FAULTS if f.place == "lesson"} == {
-        each.name for each in list_lessons()
+    assert max(Counter(map(str, ALL_FAULTS)).values()) == 1
+    assert {f.lesson for f in FAULTS if f.kind == "lesson"} == {
+        lesson.name for lesson in list_lessons()
     }
     for framework in FRAMEWORKS:
-        places = {fault.place for fault in FAULTS if fault.framework == framework}
+        places = {fault.kind for fault in FAULTS if fault.framework == framework}
         assert places == {"lesson", "shim", "stored"}
 
 
-def test_a_fault_that_no_longer_fits_is_refused(project: Path) -> None:
+def test_a_fault_that_no_longer_fits_is_rejected(project: Path) -> None:
     for old, new, words in (
-        ("no such code", "", "is 0 times"),
+        ("no such code", "", "occurs 0 times"),
         ("P[:, 0::2]", "P[:, 0::2]", "nothing"),
     ):
         fault = Fault("jax", "name", "d2l_compat/_shared/encoding.py", old, new)
@@ -127,8 +127,8 @@ def test_a_test_that_fails_without_a_fault_does_not_count() -> None:
 
 def test_a_check_that_did_not_run_does_not_count() -> None:
     fault = FAULTS[0]
-    outcomes: Outcomes = {"nbval": Outcome(void="over the limit"), "tests": Outcome()}
+    outcomes: Outcomes = {"nbval": Outcome(void_reason="over the limit"), "tests": Outcome()}
     assert not is_noticed(outcomes)
     assert "| void | - |" in render_report({fault: outcomes})
-    outcomes["tests"].noticed.append("test_something")
+    outcomes["tests"].failures.append("test_something")
     assert is_noticed(outcomes)

@@ -53,10 +53,10 @@ def is_svg(output: Any) -> bool:
         ("0.99999994", "1.0"),
         ("[ 0.5  nan -inf]", "[ 0.5  nan -inf]"),
         ("tensor([[0., 1.]])", "tensor([[-0., 1.]])"),
-        # A sign replaces a blank.
+        # A sign replaces a space.
         ("[[ 0.00  1.50]\n [ 2.00  3.25]]", "[[-0.00  1.50]\n [ 2.00  3.25]]"),
         ("[ 1e-07  2.00]", "[-1e-07  2.00]"),
-        # A digit replaces a blank.
+        # A digit replaces a space.
         ("[0.99999994 1.        ]", "[1. 1.]"),
         ("a  9.9999\nb  1.0", "a 10.0000\nb  1.0"),
         # Just within the tolerance.
@@ -184,10 +184,10 @@ def fresh_figures() -> Iterator[None]:
 POSITIONS = np.arange(60)
 ANGLES = POSITIONS[:, None] / 10000 ** (np.arange(0, 32, 2) / 32)
 P = np.stack([np.sin(ANGLES), np.cos(ANGLES)], axis=-1).reshape(60, 32)
-SWAPPED = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=-1).reshape(60, 32)
+SWAPPED_P = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=-1).reshape(60, 32)
 NOISE = 1e-5 * np.random.default_rng(0).standard_normal(P.shape) * (P != 0)
-ONE_CELL = P.copy()
-ONE_CELL[7, 3] += 0.1
+P_WITH_CHANGED_CELL = P.copy()
+P_WITH_CHANGED_CELL[7, 3] += 0.1
 
 
 def save_svg() -> str:
@@ -222,14 +222,14 @@ def plot_changed_curves(change: Callable[[Any], object]) -> str:
 def draw_two_axes(bottom: float) -> str:
     """Draw two axes, the bottom of the second at this fraction of the figure's height."""
     figure = plt.figure(figsize=(4, 3))
-    for place in ((0.1, 0.1, 0.3, 0.8), (0.6, bottom, 0.3, 0.4)):
-        figure.add_axes(place).plot([0, 1])
+    for rectangle in ((0.1, 0.1, 0.3, 0.8), (0.6, bottom, 0.3, 0.4)):
+        figure.add_axes(rectangle).plot([0, 1])
     return save_svg()
 
 
 FIGURES = {"curves": plot_curves, "heat map": plot_heatmap}
 DIFFERENT_FIGURES: dict[str, tuple[Callable[[], str], Callable[[], str]]] = {
-    "sin and cos swapped": (plot_curves, lambda: plot_curves(SWAPPED)),
+    "sin and cos swapped": (plot_curves, lambda: plot_curves(SWAPPED_P)),
     "columns 5 to 8": (plot_curves, lambda: plot_curves(columns=slice(5, 9))),
     "shifted by one row": (plot_curves, lambda: plot_curves(np.roll(P, 1, axis=0))),
     "one curve fewer": (plot_curves, lambda: plot_curves(columns=slice(6, 9))),
@@ -254,12 +254,12 @@ DIFFERENT_FIGURES: dict[str, tuple[Callable[[], str], Callable[[], str]]] = {
         lambda: plot_changed_curves(lambda axes: None),
         lambda: plot_changed_curves(lambda axes: axes.set_title("P")),
     ),
-    "axes in another place": (lambda: draw_two_axes(0.1), lambda: draw_two_axes(0.2)),
-    "matrix: sin and cos swapped": (plot_heatmap, lambda: plot_heatmap(SWAPPED)),
+    "axes in another position": (lambda: draw_two_axes(0.1), lambda: draw_two_axes(0.2)),
+    "matrix: sin and cos swapped": (plot_heatmap, lambda: plot_heatmap(SWAPPED_P)),
     "matrix: shifted by one row": (plot_heatmap, lambda: plot_heatmap(np.roll(P, 1, axis=0))),
     "matrix: flipped": (plot_heatmap, lambda: plot_heatmap(P[::-1])),
     "matrix: one row fewer": (plot_heatmap, lambda: plot_heatmap(P[:-1])),
-    "matrix: one cell": (plot_heatmap, lambda: plot_heatmap(ONE_CELL)),
+    "matrix: one cell": (plot_heatmap, lambda: plot_heatmap(P_WITH_CHANGED_CELL)),
     "matrix: another colour map": (plot_heatmap, lambda: plot_heatmap(cmap="PuOr")),
     "matrix: the colour map reversed": (plot_heatmap, lambda: plot_heatmap(cmap="RdBu_r")),
     "matrix: another title": (plot_heatmap, lambda: plot_heatmap(titles=["Q"])),
@@ -310,8 +310,8 @@ def draw_two_cells(levels: float) -> str:
 
 
 def make_heat_map(cells: str) -> str:
-    place = 'transform="matrix(9 0 0 9 1 1)" shape-rendering="crispEdges"'
-    return f"<svg><g {place}>{cells}</g></svg>"
+    attributes = 'transform="matrix(9 0 0 9 1 1)" shape-rendering="crispEdges"'
+    return f"<svg><g {attributes}>{cells}</g></svg>"
 
 
 CELL = '<path fill="#646464" d="M0 0h1v1h-1z"/>'
@@ -349,8 +349,8 @@ def test_a_tag_allows_more_cells_to_be_zero(words: str) -> None:
 
     for change, is_different in ((-2, False), (2, False), (3, True), (-3, True)):
         assert compare_figures(describe(5), describe(5 + change), DEFAULT)
-        fault = compare_figures(describe(5), describe(5 + change), tolerance)
-        assert bool(fault) == is_different, change
+        difference = compare_figures(describe(5), describe(5 + change), tolerance)
+        assert bool(difference) == is_different, change
     for stored, fresh in (("5 of 36", "5 of 37"), ("5 of 36 zero", "6 of 36 one")):
         assert compare_outputs(stored, fresh, tolerance)
 
@@ -364,19 +364,19 @@ def test_a_png_is_compared_with_the_svg_beside_it():
     Image.fromarray(pixels).save(spotted, "png")
     pngs = {
         "whole": whole,
-        "another": render_png(plot_curves(SWAPPED)),
+        "another": render_png(plot_curves(SWAPPED_P)),
         "with a spot": spotted.getvalue(),
         "half": whole[:200],
         "none": b"",
     }
     figures = {name: {SVG: svg, PNG: b64encode(png).decode()} for name, png in pngs.items()}
-    faults = {name: compare_outputs(each, figures["whole"]) for name, each in figures.items()}
-    assert faults["whole"] is None
-    assert faults["none"] == "the figure: no PNG beside the SVG"
-    assert faults["half"].startswith("the figure: damaged: not a PNG")
-    spot_fault = "the figure: the PNG differs from the SVG: 16 of 496860 pixels differ"
-    assert faults["with a spot"] == spot_fault
-    assert faults["another"] is not None
+    messages = {name: compare_outputs(figure, figures["whole"]) for name, figure in figures.items()}
+    assert messages["whole"] is None
+    assert messages["none"] == "the figure: no PNG beside the SVG"
+    assert messages["half"].startswith("the figure: damaged: not a PNG")
+    spot_message = "the figure: the PNG differs from the SVG: 16 of 496860 pixels differ"
+    assert messages["with a spot"] == spot_message
+    assert messages["another"] is not None
     assert compare_outputs({SVG: svg}, figures["whole"]) is not None
 
 
@@ -387,32 +387,32 @@ def encode(image: Image.Image, **options: object) -> str:
 
 
 BLUE = Image.new("RGB", (30, 20), "blue")
-CLEAR = Image.new("RGBA", (30, 20), (255, 255, 255, 0))
-WHOLE_PNG = encode(BLUE)
+TRANSPARENT = Image.new("RGBA", (30, 20), (255, 255, 255, 0))
+BLUE_PNG = encode(BLUE)
 
 
 @pytest.mark.parametrize(
     ("stored", "fresh"),
     [
-        (WHOLE_PNG, encode(BLUE.convert("P"), compress_level=0)),
-        (WHOLE_PNG, encode(BLUE.convert("RGBA"))),
-        (WHOLE_PNG, encode(Image.new("RGB", (30, 20), (24, 24, 231)))),  # 24 levels are allowed
-        (WHOLE_PNG, f"{WHOLE_PNG[:76]}\n{WHOLE_PNG[76:]}\n"),
-        (encode(CLEAR), encode(Image.new("RGBA", (30, 20), (0, 0, 0, 0)))),
+        (BLUE_PNG, encode(BLUE.convert("P"), compress_level=0)),
+        (BLUE_PNG, encode(BLUE.convert("RGBA"))),
+        (BLUE_PNG, encode(Image.new("RGB", (30, 20), (24, 24, 231)))),  # 24 levels are allowed
+        (BLUE_PNG, f"{BLUE_PNG[:76]}\n{BLUE_PNG[76:]}\n"),
+        (encode(TRANSPARENT), encode(Image.new("RGBA", (30, 20), (0, 0, 0, 0)))),
     ],
-    ids=["in a palette", "with opacity", "nearly", "in lines", "invisible"],
+    ids=["in a palette", "with opacity", "nearly equal", "in lines", "transparent"],
 )
 def test_pngs_without_svgs_agree_by_their_pixels(stored, fresh):
     assert not differ({PNG: stored, "text/plain": "a"}, {PNG: fresh, "text/plain": "a"})
 
 
 @pytest.mark.parametrize(
-    ("stored", "fresh", "fault"),
+    ("stored", "fresh", "message"),
     [
         (BLUE, Image.new("RGB", (30, 20), "red"), "600 of 600 pixels differ"),
         (BLUE, Image.new("RGB", (30, 20), (0, 25, 255)), "600 of 600 pixels differ"),
         (BLUE, BLUE.resize((31, 20)), "31 x 20 pixels instead of 30 x 20"),
-        (CLEAR, Image.new("RGB", (30, 20), "white"), "600 of 600 pixels differ"),
+        (TRANSPARENT, Image.new("RGB", (30, 20), "white"), "600 of 600 pixels differ"),
         (
             Image.new("I;16", (30, 20), 10_000),
             Image.new("I;16", (30, 20), 60_000),
@@ -421,26 +421,26 @@ def test_pngs_without_svgs_agree_by_their_pixels(stored, fresh):
     ],
     ids=["another colour", "another shade", "another size", "on a dark page", "in 16 bits"],
 )
-def test_pngs_without_svgs_differ_by_their_pixels(stored, fresh, fault):
+def test_pngs_without_svgs_differ_by_their_pixels(stored, fresh, message):
     stored, fresh = ({PNG: encode(each)} for each in (stored, fresh))
     assert differ(stored, fresh)
-    assert compare_outputs(stored, fresh) == f"the image: {fault}"
+    assert compare_outputs(stored, fresh) == f"the image: {message}"
 
 
-@pytest.mark.parametrize("place", [0, 20, 30, 50, 70, -20])
-def test_a_damaged_png_without_svg_differs(place):
-    png = bytearray(b64decode(WHOLE_PNG))
-    png[place] ^= 255
+@pytest.mark.parametrize("position", [0, 20, 30, 50, 70, -20])
+def test_a_damaged_png_without_svg_differs(position):
+    png = bytearray(b64decode(BLUE_PNG))
+    png[position] ^= 255
     damaged = b64encode(png).decode()
     for png in (damaged, damaged[: len(damaged) // 2], "no base64!", ""):
-        assert differ({PNG: WHOLE_PNG}, {PNG: png})
+        assert differ({PNG: BLUE_PNG}, {PNG: png})
 
 
 def test_text_and_metadata_beside_a_png_are_compared():
-    whole = {"data": {PNG: WHOLE_PNG, "text/plain": "a"}, "metadata": {PNG: {"width": 30}}}
+    whole = {"data": {PNG: BLUE_PNG, "text/plain": "a"}, "metadata": {PNG: {"width": 30}}}
     assert not differ(whole, {**whole, "metadata": {PNG: {"width": 30}}})
     assert differ(whole, {**whole, "metadata": {PNG: {"width": 31}}})
-    assert differ(whole, {**whole, "data": {PNG: WHOLE_PNG, "text/plain": "b"}})
+    assert differ(whole, {**whole, "data": {PNG: BLUE_PNG, "text/plain": "b"}})
 
 
 def test_colours_are_not_compared_as_numbers():
@@ -448,11 +448,11 @@ def test_colours_are_not_compared_as_numbers():
     assert differ(stored, fresh)  # 0e1111 and 0e9999 are both zero
 
 
-WHOLE = make_heat_map(CELL)
-DAMAGED = {
+INTACT = make_heat_map(CELL)
+DAMAGED_FIGURES = {
     "invalid XML": "<svg",
     "an empty drawing": "<svg/>",
-    "half a figure": WHOLE[:40],
+    "half a figure": INTACT[:40],
     "no cells": make_heat_map(""),
     "an invalid colour": make_heat_map(CELL.replace("#646464", "grey")),
     "a rectangle": make_heat_map(CELL.replace("h1v1h-1z", "h2v1h-2z")),
@@ -461,10 +461,10 @@ DAMAGED = {
     "another element": make_heat_map(CELL + '<rect width="9" height="9"/>'),
     "an element in a cell": make_heat_map(CELL.replace("/>", "><title>x</title></path>")),
     "text": make_heat_map(f"{CELL}x"),
-    "not scaled by a matrix": WHOLE.replace("matrix(9 0 0 9 1 1)", "scale(9)"),
+    "not scaled by a matrix": INTACT.replace("matrix(9 0 0 9 1 1)", "scale(9)"),
 }
 
 
-@pytest.mark.parametrize("damaged", DAMAGED.values(), ids=DAMAGED)
+@pytest.mark.parametrize("damaged", DAMAGED_FIGURES.values(), ids=DAMAGED_FIGURES)
 def test_a_damaged_figure_differs(damaged):
-    assert differ(WHOLE, damaged)
+    assert differ(INTACT, damaged)

@@ -73,10 +73,9 @@ def test_a_lock_has_what_upstreams_d2l_imports(lock):
     packages = {each.module: [each.distribution] for each in FRAMEWORKS[lock.stem].packages}
     packages |= packages_distributions()
     names = {pin.name for pin in parse_pins(lock.read_text(encoding="utf-8"))}
-    for module in (
-        {*imports} - {"d2l", *sys.stdlib_module_names} - REPLACED_PACKAGES.get(lock.stem, set())
-    ):
-        needed = {name.lower() for name in packages.get(module, [module])}
+    modules = {*imports} - {"d2l", *sys.stdlib_module_names}
+    for module in modules - REPLACED_PACKAGES.get(lock.stem, set()):
+        needed = {package.lower() for package in packages.get(module, [module])}
         assert needed & names, f"add {module} to upstream-{lock.stem}, and run `make lock`"
 
 

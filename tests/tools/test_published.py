@@ -47,7 +47,7 @@ def web() -> Iterator[str]:
 def repository(tmp_path: Path) -> Callable[..., str]:
     """Return a function that makes a repository with a tiny package, and returns its address."""
 
-    def make(package: str = PACKAGE, branch: str = BRANCH) -> str:
+    def make_repository(package: str = PACKAGE, branch: str = BRANCH) -> str:
         folder = tmp_path / "repository"
         (folder / "tiny").mkdir(parents=True)
         (folder / "tiny" / "__init__.py").touch()
@@ -62,7 +62,7 @@ def repository(tmp_path: Path) -> Callable[..., str]:
             subprocess.run(["git", *command], cwd=folder, check=True)
         return (tmp_path / "bare.git").as_uri()
 
-    return make
+    return make_repository
 
 
 def test_an_address_that_fails_or_has_moved_is_reported_with_its_setting(web: str):
@@ -92,15 +92,15 @@ def test_an_address_that_fails_or_has_moved_is_reported_with_its_setting(web: st
 def test_a_repository_needs_the_branch_all_files_and_a_valid_package(
     repository, arguments, missing, words
 ):
-    faults = [*check_repository(repository(**arguments), ["tiny/__init__.py", *missing])]
-    assert len(faults) == bool(words)
-    assert words in "".join(faults)
+    messages = [*check_repository(repository(**arguments), ["tiny/__init__.py", *missing])]
+    assert len(messages) == bool(words)
+    assert words in "".join(messages)
 
 
 def test_a_service_that_does_not_open_a_link_is_reported(web: str):
-    (fault,) = check_services({"Colab": f"{web}/there", "Binder": f"{web}/gone"})
-    assert fault.startswith(f"Binder does not open {web}/gone (404): ")
-    assert "tools/weave/launch.py" in fault
+    (message,) = check_services({"Colab": f"{web}/there", "Binder": f"{web}/gone"})
+    assert message.startswith(f"Binder does not open {web}/gone (404): ")
+    assert "tools/weave/launch.py" in message
 
 
 def test_the_addresses_of_all_buttons_are_checked(monkeypatch, capsys):

@@ -36,7 +36,7 @@ n = 1
 # %% figure
 plot([0, 1, 2], [0, 1, 4], xlabel="x", ylabel="y")
 
-# %% picture
+# %% image
 from io import BytesIO
 from IPython.display import Image
 from PIL import Image as Pixels
@@ -117,13 +117,13 @@ def encode(image: Image.Image, **options: object) -> str:
     return encodebytes(file.getvalue()).decode()
 
 
-def replace_picture(png: str) -> Change:
+def replace_image(png: str) -> Change:
     """Return a change of the PNG that has no SVG beside it."""
-    return lambda notebook: find_cell(notebook, "picture").outputs[0].data.update({PNG: png})
+    return lambda notebook: find_cell(notebook, "image").outputs[0].data.update({PNG: png})
 
 
-def remove_picture(notebook: NotebookNode) -> None:
-    del find_cell(notebook, "picture").outputs[0].data[PNG]
+def remove_image(notebook: NotebookNode) -> None:
+    del find_cell(notebook, "image").outputs[0].data[PNG]
 
 
 BLUE = Image.new("RGB", (30, 20), "blue")
@@ -158,24 +158,24 @@ def move_cell(notebook: NotebookNode) -> None:
     notebook.cells.insert(count, notebook.cells.pop(silent))
 
 
-ACCEPTED: list[Change] = [
+ACCEPTED_CHANGES: list[Change] = [
     change_output("loose", "0.667", "0.660"),
     change_output("number", "0.6667", "0.6666"),
     change_figure(r'(d="M \d+\.\d+)', r"\g<1>9"),
     change_output("object", "0x", "0xabc"),
     change_output("ignored", r"\.", "1."),
-    replace_picture(encode(BLUE.convert("P"), compress_level=0)),
+    replace_image(encode(BLUE.convert("P"), compress_level=0)),
 ]
-# Keys are the cells that have to fail; values are the changes, each with a part of the message.
-REFUSED: dict[str, list[tuple[Change, str]]] = {
+# Keys are the cells that must fail; values are the changes, each with a part of the message.
+REJECTED_CHANGES: dict[str, list[tuple[Change, str]]] = {
     "figure": [
         (change_figure("#0072b2", "#d55e00", with_png=True), "the fresh figure differs"),
         (replace_png_of_figure, "differs from the SVG: 2 x 2 pixels"),
         (change_output("figure", "plot of", "chart of"), "text/plain"),
     ],
-    "picture": [
-        (replace_picture(encode(BLUE_WITH_SPOT)), "16 of 600 pixels differ"),
-        (remove_picture, "Unexpected output fields from running code: {'image/png'}"),
+    "image": [
+        (replace_image(encode(BLUE_WITH_SPOT)), "16 of 600 pixels differ"),
+        (remove_image, "Unexpected output fields from running code: {'image/png'}"),
     ],
     "number": [
         (change_output("number", "0.6667", "0.6600"), "0.6600"),
@@ -197,7 +197,7 @@ REFUSED: dict[str, list[tuple[Change, str]]] = {
 Report = dict[str, dict[str, str]]
 
 
-def nbval_command(notebooks: Path, *options: str | Path) -> list[str | Path]:
+def make_nbval_command(notebooks: Path, *options: str | Path) -> list[str | Path]:
     shutil.copy(ROOT / "conftest.py", notebooks)
     settings = ["-c", ROOT / "pyproject.toml", "--rootdir", notebooks, "-p", "no:cacheprovider"]
     return [sys.executable, "-m", "pytest", *settings, "--nbval", *options, notebooks]
@@ -207,7 +207,7 @@ def run_nbval(notebooks: Path, *options: str, **environment: str) -> list[Elemen
     """Return the test cases, one for each code cell, of a run in which some fail."""
     report = notebooks.parent / "report.xml"
     process = subprocess.run(
-        nbval_command(notebooks, "--color", "no", "--junit-xml", report, *options),
+        make_nbval_command(notebooks, "--color", "no", "--junit-xml", report, *options),
         cwd=ROOT,
         env=os.environ | environment,
         capture_output=True,
@@ -218,15 +218,15 @@ def run_nbval(notebooks: Path, *options: str, **environment: str) -> list[Elemen
     return ElementTree.parse(report).findall(".//testcase")
 
 
-def read_fault(case: ElementTree.Element) -> str:
+def read_error(case: ElementTree.Element) -> str:
     """Return the message of a failed test case, or ""."""
-    faults = [*case.findall("failure"), *case.findall("error")]
-    return faults[0].text if faults else ""
+    errors = [*case.findall("failure"), *case.findall("error")]
+    return errors[0].text if errors else ""
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Return the message of each failed cell, by notebook; the n-th notebook has each cell's n-th refused change."""
+    """Return the message of each failed cell, by notebook; the n-th notebook has each cell's n-th rejected change."""
     root = tmp_path_factory.mktemp("project")
     lesson, checked_folder = root / "lessons" / "tiny", root / "checked"
     for folder in (lesson, checked_folder):
@@ -238,8 +238,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     assert main(["--root", str(root)]) == 0
     executed = root / "notebooks" / "en" / "a" / "tiny.ipynb"
 
-    changes_by_title = {"accepted": ACCEPTED}
-    for cases in REFUSED.values():
+    changes_by_title = {"accepted": ACCEPTED_CHANGES}
+    for cases in REJECTED_CHANGES.values():
         for index, (change, _) in enumerate(cases):
             changes_by_title.setdefault(str(index), []).append(change)
     order = {}
@@ -252,12 +252,13 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
     test_cases = run_nbval(checked_folder)
     assert len(test_cases) == len(order) * len(names)
-    faults: Report = {title: {} for title in order}
+    messages: Report = {title: {} for title in order}
     for case in test_cases:
-        title, number = Path(case.get("classname")).stem, int(case.get("name").split()[1])
-        if fault := read_fault(case):
-            faults[title][order[title][number]] = fault
-    return faults
+        title = Path(case.get("classname")).stem
+        number = int(case.get("name").split()[1])
+        if message := read_error(case):
+            messages[title][order[title][number]] = message
+    return messages
 
 
 def test_equivalent_outputs_pass(report):
@@ -266,28 +267,30 @@ def test_equivalent_outputs_pass(report):
 
 @pytest.mark.parametrize("index", range(3))
 def test_exactly_the_cells_that_differ_fail_with_a_reason(report, index):
-    expected = {name: cases[index][1] for name, cases in REFUSED.items() if index < len(cases)}
+    expected = {
+        name: cases[index][1] for name, cases in REJECTED_CHANGES.items() if index < len(cases)
+    }
     assert report[str(index)].keys() == expected.keys()
     for name, words in expected.items():
         assert words in report[str(index)][name]
 
 
-def test_a_picture_of_differing_figures_is_saved(report):
-    """Check that no picture is saved of figures that agree."""
+def test_a_comparison_of_differing_figures_is_saved(report):
+    """Check that nothing is saved for figures that agree."""
     messages = "\n".join(text for cells in report.values() for text in cells.values())
     files = {Path(path) for path in re.findall(r"see (.*\.png)", messages)}
     assert {*next(iter(files)).parent.iterdir()} == files
     names = {file.stem.partition("checked-")[2] for file in files}
-    assert names == {"0-figure", "0-picture"}
+    assert names == {"0-figure", "0-image"}
     for file in files:
-        picture = np.asarray(Image.open(file).convert("RGB"), int)
-        is_red = (picture == (213, 0, 0)).all(axis=-1)
+        pixels = np.asarray(Image.open(file).convert("RGB"), int)
+        is_red = (pixels == (213, 0, 0)).all(axis=-1)
         third = len(is_red) // 3
         assert not is_red[: 2 * third].any()  # the stored and the fresh figure
         assert is_red[2 * third :].any()
 
 
-# Faults of kernels and files
+# Errors of kernels and files
 
 
 def make_notebook(*sources: str, kernel: str = "python3") -> str:
@@ -299,15 +302,15 @@ def make_notebook(*sources: str, kernel: str = "python3") -> str:
 
 
 # Nothing is installed under nbval (d2l_compat/_install.py).
-CHECK = "import os\nassert os.environ['D2L_COMPAT_INSTALL'] == 'never'"
-PLAIN = make_notebook(CHECK, "import matplotlib.pyplot")
-HANGS = "import time\nwhile True:\n    time.sleep(0.1)"
+NO_INSTALLATION = "import os\nassert os.environ['D2L_COMPAT_INSTALL'] == 'never'"
+PASSING_NOTEBOOK = make_notebook(NO_INSTALLATION, "import matplotlib.pyplot")
+ENDLESS_LOOP = "import time\nwhile True:\n    time.sleep(0.1)"
 # Each notebook, with a part of the message of its first cell that fails.
-FAULTY = {
+BROKEN_NOTEBOOKS = {
     "dies": (make_notebook("x = 1", "import os; os._exit(1)", "y = 2"), "The kernel died"),
-    "hangs": (make_notebook("x = 1", HANGS, "y = 2"), "Timeout of 5 seconds exceeded"),
+    "hangs": (make_notebook("x = 1", ENDLESS_LOOP, "y = 2"), "Timeout of 5 seconds exceeded"),
     "hangs for good": (
-        make_notebook(f"import signal; signal.signal(2, signal.SIG_IGN)\n{HANGS}"),
+        make_notebook(f"import signal; signal.signal(2, signal.SIG_IGN)\n{ENDLESS_LOOP}"),
         "Failed to interrupt kernel",
     ),
     "prints without end": (make_notebook("print('x' * 20_000_000)"), "{'stdout'}"),
@@ -315,34 +318,34 @@ FAULTY = {
         make_notebook("x = 1", kernel="no-such-kernel"),
         "no kernel started: No such kernel",
     ),
-    "truncated": (PLAIN[:150], "not a notebook: NotJSONError"),
+    "truncated": (PASSING_NOTEBOOK[:150], "not a notebook: NotJSONError"),
     "empty": ("", "not a notebook: NotJSONError"),
-    "plain": (PLAIN, ""),
+    "passing": (PASSING_NOTEBOOK, ""),
 }
 
 
 @pytest.fixture(scope="module")
-def first_faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the message of each notebook's first fault, in a shell with unusual variables."""
-    root = tmp_path_factory.mktemp("faulty") / "notebooks"
+def first_errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the message of each notebook's first error, in a shell with unusual variables."""
+    root = tmp_path_factory.mktemp("broken") / "notebooks"
     shell = {"MPLBACKEND": "no-such-backend", "TMPDIR": str(root / ("long" * 40))}
     Path(shell["TMPDIR"]).mkdir(parents=True)  # too long a path for a socket
-    for name, (notebook, _) in FAULTY.items():
+    for name, (notebook, _) in BROKEN_NOTEBOOKS.items():
         (root / f"{name}.ipynb").write_text(notebook)
-    messages = dict.fromkeys(FAULTY, "")
+    messages = dict.fromkeys(BROKEN_NOTEBOOKS, "")
     for case in run_nbval(root, "--nbval-cell-timeout", "5", **shell):
         name = Path(case.get("classname") or case.get("name")).stem
-        messages[name] = messages[name] or read_fault(case)
-    for name, (notebook, _) in FAULTY.items():
+        messages[name] = messages[name] or read_error(case)
+    for name, (notebook, _) in BROKEN_NOTEBOOKS.items():
         assert (root / f"{name}.ipynb").read_text() == notebook
     return messages
 
 
-@pytest.mark.parametrize("name", FAULTY)
-def test_a_faulty_notebook_fails_and_the_others_are_tested(first_faults, name):
-    assert FAULTY[name][1] in first_faults[name]
-    assert bool(FAULTY[name][1]) == bool(first_faults[name])
-    assert len(first_faults[name]) < 5000
+@pytest.mark.parametrize("name", BROKEN_NOTEBOOKS)
+def test_a_broken_notebook_fails_and_the_others_are_tested(first_errors, name):
+    assert BROKEN_NOTEBOOKS[name][1] in first_errors[name]
+    assert bool(BROKEN_NOTEBOOKS[name][1]) == bool(first_errors[name])
+    assert len(first_errors[name]) < 5000
 
 
 def test_ctrl_c_leaves_no_kernel_and_no_file(tmp_path, interrupt):
@@ -355,7 +358,7 @@ def test_ctrl_c_leaves_no_kernel_and_no_file(tmp_path, interrupt):
         (notebooks / f"{mark.name}.ipynb").write_text(make_notebook(code))
     options = ["--nbval-kernel-startup-timeout", "1000", "-n", "2"]
     process = subprocess.Popen(
-        nbval_command(notebooks, *options),
+        make_nbval_command(notebooks, *options),
         cwd=ROOT,
         env=os.environ | {"TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
@@ -371,7 +374,7 @@ def test_ctrl_c_leaves_no_kernel_and_no_file(tmp_path, interrupt):
 # Several languages
 
 
-SHARED = """\
+TRANSLATED_CODE = """\
 # %% one
 n = 1
 open("LOG", "a").write("1")
@@ -402,13 +405,13 @@ def remove_cell(name: str) -> Change:
     return lambda notebook: notebook.cells.remove(find_cell(notebook, name))
 
 
-# Each change of the Chinese notebook, with the numbers of the cells that have to fail.
+# Each change of the Chinese notebook, with the numbers of the cells that must fail.
 CHINESE_CHANGES: dict[str, tuple[Change, list[int]]] = {
     "unchanged": (lambda notebook: None, []),
     "a shared cell's output": (change_output("three", "2", "3"), [2]),
     "its own cell's output": (change_text("two", "1", "3"), [1]),
     "the English cell": (change_text("two", "數字", "number"), [1]),
-    "a cell left out": (remove_cell("one"), [0, 1]),
+    "a missing cell": (remove_cell("one"), [0, 1]),
 }
 
 
@@ -429,7 +432,7 @@ def translated_results(
     for language, table in WORDS.items():
         table = f'strings = ["{log}-a"]\n{table}'
         (lesson / f"words.{language}.toml").write_text(table, encoding="utf-8")
-    (lesson / "code.a.py").write_text(SHARED.replace("LOG", f"{log}-a"))
+    (lesson / "code.a.py").write_text(TRANSLATED_CODE.replace("LOG", f"{log}-a"))
     assert main(["--root", str(root)]) == 0
     runner_log = Path(f"{log}-a").read_text()
     Path(f"{log}-a").unlink()
@@ -449,7 +452,7 @@ def translated_results(
     assert len(test_cases) == 9 * len(title_by_framework) - 1
     for case in test_cases:
         language, framework, *_ = case.get("classname").split(".")
-        if read_fault(case):
+        if read_error(case):
             assert language == "zh-TW"
             title = title_by_framework[framework]
             failed_cells[title].append(int(case.get("name").split()[1]))

@@ -1,4 +1,4 @@
-"""Test that ``make`` executes, writes and prints the right things, and that no fault damages existing notebooks.
+"""Test that ``make`` executes, writes and prints the right things, and that no error damages existing notebooks.
 
 A kernel takes a second to start. So most tests execute cells in this process, and a test with kernels tests several
 things at once.
@@ -83,7 +83,7 @@ class Project:
     def read_files(self) -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in self.root.rglob("*") if path.is_file()}
 
-    def command(self, *arguments: str) -> list[str]:
+    def make_command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "tools", "--root", str(self.root), *arguments]
 
 
@@ -169,7 +169,7 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_orphans() -> Iterator[None]:
+def check_no_orphans() -> Iterator[None]:
     """Check that no kernel outlives the command, and that the environment is unchanged."""
     old_processes = psutil.Process().children(recursive=True)
     environment = dict(os.environ)
@@ -183,10 +183,10 @@ def no_orphans() -> Iterator[None]:
     assert {**os.environ, set_by_pytest: ""} == {**environment, set_by_pytest: ""}
 
 
-# With kernels: a page in two languages, and faults in a kernel
+# With kernels: a page in two languages, and errors in a kernel
 
 
-LOGS = """\
+LONG_CODE = """\
 # %% one
 n, runs = 1, []
 
@@ -194,13 +194,13 @@ n, runs = 1, []
 runs.append("word")  # a comment
 print("number", n)
 
-# %% say
-def say():
+# %% define
+def greet():
     return "hello"
 
 
-# %% hear
-print(say(), "world")
+# %% use
+print(greet(), "world")
 
 # %% three
 runs += [1]  # a comment
@@ -217,7 +217,7 @@ import matplotlib as mpl
 # %% environment
 [os.environ.get(name) for name in ("PYTHONHASHSEED", "PIP_REQUIRE_HASHES")]
 """
-READ = ["own", "lines.linewidth", "inline", "PYTHONHASHSEED", "PIP_REQUIRE_HASHES"]
+SETTING_NAMES = ["own", "lines.linewidth", "inline", "PYTHONHASHSEED", "PIP_REQUIRE_HASHES"]
 WORDS = """\
 [words]
 "word" = "詞"
@@ -226,13 +226,13 @@ WORDS = """\
 "hello" = "你好"
 "world" = "世界"
 """
-LOGS_TEXT = "# Title\n\n<<one>>\n\n<<two>>\n\n<<say>>\n\n<<hear>>\n\n<<three>>\n"
+LONG_TEXT = "# Title\n\n<<one>>\n\n<<two>>\n\n<<define>>\n\n<<use>>\n\n<<three>>\n"
 
 
 @pytest.fixture
 def translated_project(project: Project) -> Project:
-    project.write(LOGS_TEXT, a=LOGS)
-    project.translate(LOGS_TEXT.replace("Title", "標題"), WORDS)
+    project.write(LONG_TEXT, a=LONG_CODE)
+    project.translate(LONG_TEXT.replace("Title", "標題"), WORDS)
     return project
 
 
@@ -247,9 +247,9 @@ def test_a_page_is_executed_once_for_both_languages(
     monkeypatch.setenv("MATPLOTLIBRC", str(tmp_path / "matplotlibrc"))
     monkeypatch.setenv("MPLBACKEND", "template")
     monkeypatch.setenv("PYTHONHASHSEED", "7")
-    text = f"{LOGS_TEXT}\n<<settings>>\n\n<<environment>>\n"
-    translated_project.write(text, a=LOGS + SETTINGS)
-    translated_project.translate(text, f"strings = {READ}\n{WORDS}")
+    text = f"{LONG_TEXT}\n<<settings>>\n\n<<environment>>\n"
+    translated_project.write(text, a=LONG_CODE + SETTINGS)
+    translated_project.translate(text, f"strings = {SETTING_NAMES}\n{WORDS}")
     old_files = translated_project.read_files().keys()
     code, output = run_with_kernels(translated_project)
     assert code == 0, output
@@ -267,16 +267,16 @@ def test_a_page_is_executed_once_for_both_languages(
             *range(1, 8)
         ]
     english, chinese = map(read_code_cells, notebooks)
-    assert [each["two"].outputs[0].text for each in (english, chinese)] == [
+    assert [cells["two"].outputs[0].text for cells in (english, chinese)] == [
         "number 1\n",
         "數字 1\n",
     ]
     # Each language has its own definitions.
-    assert english["hear"].outputs[0].text == "hello world\n"
-    assert chinese["hear"].outputs[0].text == "你好 世界\n"
+    assert english["use"].outputs[0].text == "hello world\n"
+    assert chinese["use"].outputs[0].text == "你好 世界\n"
     # A cell with words is executed twice, a cell whose comments differ once.
-    for each in (english, chinese):
-        assert each["three"].outputs[0].data == {"text/plain": "4"}
+    for cells in (english, chinese):
+        assert cells["three"].outputs[0].data == {"text/plain": "4"}
     # The user's settings have no effect, and pip installs only what is in the locks.
     assert english["settings"].outputs[0].data["text/plain"] == "(False, 1.5, True)"
     assert english["environment"].outputs[0].data["text/plain"] == "['0', '1']"
@@ -289,7 +289,7 @@ def test_a_page_is_executed_once_for_both_languages(
     assert translated_project.read_files() == files
 
 
-CHAIN = """\
+CHAINED_ERROR = """\
 # %% one
 def f():
     # A line,
@@ -316,14 +316,14 @@ _install.install("jax")
 2
 """
 # Each program with the line that fails, and a part of the message.
-FAULTS = {
+FAILING_PROGRAMS = {
     "lacks": (
         MISSING_PACKAGE,
         6,
         "and D2L_COMPAT_INSTALL=never: run `make env FRAMEWORKS=jax` in the pro",
     ),
     "raises": ("# %% one\n1\n\n# %% two\n\n\nx = 1\n1 / 0\n", 8, "ZeroDivisionError: division by"),
-    "calls": (CHAIN, 13, "ValueError: no"),
+    "calls": (CHAINED_ERROR, 13, "ValueError: no"),
     "killed": (
         "# %% one\n1\n\n# %% two\nimport os\nos.kill(os.getpid(), 9)\n",
         5,
@@ -337,18 +337,18 @@ FAULTS = {
 }
 
 
-def test_a_fault_is_reported_with_its_line_and_stops_no_other_page(run_with_kernels, project):
-    codes = {name: code for name, (code, *_) in FAULTS.items()}
+def test_an_error_is_reported_with_its_line_and_other_pages_are_executed(run_with_kernels, project):
+    codes = {name: code for name, (code, *_) in FAILING_PROGRAMS.items()}
     project.write(a=CODE, unreadable="\xe9", **codes)
     for name in codes:
         project.store(framework=name)
     code, output = run_with_kernels(project, "--jobs", "2")
     assert code == 1
-    assert read_outcomes(output).count("failed") == len(FAULTS) + 1
-    for name, (_, line, words) in FAULTS.items():
-        place = f"{project.lesson / f'code.{name}.py'}:{line}: in en/{name}/tiny, "
-        assert f"\n{place}" in output, output
-        assert words in output.partition(place)[2].partition(f"{project.lesson}")[0]
+    assert read_outcomes(output).count("failed") == len(FAILING_PROGRAMS) + 1
+    for name, (_, line, words) in FAILING_PROGRAMS.items():
+        location = f"{project.lesson / f'code.{name}.py'}:{line}: in en/{name}/tiny, "
+        assert f"\n{location}" in output, output
+        assert words in output.partition(location)[2].partition(f"{project.lesson}")[0]
         assert project.notebook(name).read_bytes() == OLD
         assert f'"en/{name}/tiny"' not in project.committed.read_text()
     assert "\x1b" not in output
@@ -379,7 +379,7 @@ def test_user_settings_are_ignored_and_a_pipe_gets_plain_lines(project, tmp_path
     project.write("<<one>>\n", a="# %% one\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n")
     shell = {**os.environ, "MPLBACKEND": "no-such-backend", "TMPDIR": str(long_folder)}
     process = subprocess.run(
-        project.command(), cwd=ROOT, env=shell, capture_output=True, text=True, check=False
+        project.make_command(), cwd=ROOT, env=shell, capture_output=True, text=True, check=False
     )
     assert (process.returncode, process.stderr) == (0, ""), process.stdout
     assert process.stdout.startswith("a/tiny: started\na/tiny: executed\nnotebook ")
@@ -395,7 +395,7 @@ def test_ctrl_c_stops_all_pages_and_keeps_the_old_notebooks(project, interrupt):
         project.store(framework=framework)
     before = project.read_files()
     runner = subprocess.Popen(
-        project.command("--jobs", "2", "--timeout", "1000"),
+        project.make_command("--jobs", "2", "--timeout", "1000"),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -409,7 +409,7 @@ def test_ctrl_c_stops_all_pages_and_keeps_the_old_notebooks(project, interrupt):
     assert project.read_files() == before | dict.fromkeys(marks.values(), b"")
 
 
-# The choice of what is executed and written
+# Which pages are executed and written
 
 
 @pytest.mark.parametrize(
@@ -442,7 +442,7 @@ def test_an_ignored_output_is_replaced_only_with_new_code(run, project):
     ("old", "new", "outcome"),
     [
         pytest.param("- 0.123", "- 0.124", "woven", id="a number in the text"),
-        pytest.param("    print", "  print", "written", id="blanks in the code"),
+        pytest.param("    print", "  print", "written", id="spaces in the code"),
         pytest.param('"nbformat": 4', '"nbformat": 3', "written", id="an invalid notebook"),
         pytest.param("{", "", "written", id="damaged"),
     ],
@@ -645,7 +645,7 @@ def test_a_fingerprint_covers_all_imported_sources_and_packages(framework):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "fault"),
+    ("old", "new", "message"),
     [
         pytest.param(
             'print("number", n)',
@@ -663,7 +663,7 @@ def test_a_fingerprint_covers_all_imported_sources_and_packages(framework):
         ),
         pytest.param(
             "runs += [1]",
-            "runs += [1]\nprint(say())",
+            "runs += [1]\nprint(greet())",
             ":17: in en/a/tiny, cell 'three': in en it shows '你好', of another language",
             id="words of a function",
         ),
@@ -671,16 +671,16 @@ def test_a_fingerprint_covers_all_imported_sources_and_packages(framework):
             'number", n',
             'number", 1 / (len(runs) < 2)',
             ":5: in zh-TW/a/tiny, cell 'two': ZeroDivisionError",
-            id="a fault in one language",
+            id="an error in one language",
         ),
     ],
 )
-def test_a_cell_has_to_show_the_same_in_every_language(run, translated_project, old, new, fault):
-    translated_project.write(LOGS_TEXT, a=LOGS.replace(old, new))
+def test_a_cell_has_to_show_the_same_in_every_language(run, translated_project, old, new, message):
+    translated_project.write(LONG_TEXT, a=LONG_CODE.replace(old, new))
     translated_project.store()
     code, output = run(translated_project)
     assert (code, output.count("failed")) == (1, 2)
-    assert " ".join(output.split()).count(fault) == 1, output
+    assert " ".join(output.split()).count(message) == 1, output
     assert translated_project.notebook().read_bytes() == OLD
     assert not translated_project.notebook(language="zh-TW").exists()
 
@@ -708,19 +708,19 @@ def test_outputs_are_kept_or_replaced_in_all_languages_together(run, project):
     assert printed == [f"number {2 / 3}\n", f"數 {2 / 3}\n"]
 
 
-# Disk faults
+# Disk errors
 
 
 @pytest.mark.parametrize(("step", "number"), [("fsync", errno.ENOSPC), ("replace", errno.EROFS)])
 def test_a_full_disk_leaves_the_old_notebook_complete(
     run, executed_project, monkeypatch, step, number
 ):
-    def refuse(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
     executed_project.store()
     before = executed_project.read_files()
-    monkeypatch.setattr(os, step, refuse)
+    monkeypatch.setattr(os, step, fail)
     code, output = run(executed_project)
     assert code == 1
     assert f"{executed_project.notebook()}: cannot be written: {os.strerror(number)}\n" in output

@@ -17,7 +17,8 @@ from tools.compare.figures import PNG, SVG
 from tools.compare.pixels import blend_on_white, decode_png, render
 from tools.weave.lessons import Notebook, list_notebooks
 
-# Two frameworks are enough, because matplotlib draws in all but DJL. Each group contributes a notebook of a different lesson.
+# Two frameworks are enough, because matplotlib draws in all but DJL. Each group contributes a notebook of a
+# different lesson.
 GROUPS = [
     list(list_notebooks([language], [name]))
     for name in ("pytorch", "djl")

@@ -1,4 +1,4 @@
-"""Test that a tiny lesson is woven correctly, and that each fault is reported with file and line."""
+"""Test that a tiny lesson is woven correctly, and that each error is reported with file and line."""
 
 import errno
 import os
@@ -42,12 +42,12 @@ def weave_lesson(lesson: Path, monkeypatch: pytest.MonkeyPatch) -> Weave:
     """Return a function that weaves the lesson with a text and code; change to the lesson's folder."""
     monkeypatch.chdir(lesson)
 
-    def make(text: str = TEXT, code: str = CODE, framework: str = "a") -> NotebookNode:
+    def weave_texts(text: str = TEXT, code: str = CODE, framework: str = "a") -> NotebookNode:
         (lesson / "text.en.md").write_text(text, encoding="utf-8")
         (lesson / f"code.{framework}.py").write_text(code, encoding="utf-8")
         return weave(Notebook(lesson, "en", framework))
 
-    return make
+    return weave_texts
 
 
 def list_cells(notebook: NotebookNode) -> list[NotebookNode]:
@@ -96,7 +96,7 @@ def test_cells_are_inserted_where_the_text_asks_for_them(weave_lesson):
         pytest.param(
             "# Title\n\n<<one>>\t\u3000 \n:::{slide}\n# Slide\n<<one output>>  \n:::\n",
             ["# Title", "1"],
-            id="blanks after a cell's name",
+            id="spaces after a cell's name",
         ),
         pytest.param("\ufeff# Title\n<<one>>\n", ["# Title", "1"], id="a byte order mark"),
     ],
@@ -129,16 +129,16 @@ def test_code_fences_and_formulas_are_not_parsed(weave_lesson, fence):
 
 def test_local_images_are_embedded_with_alternative_text(weave_lesson, lesson):
     (lesson / "a b.svg").write_bytes(DRAWING)
-    elsewhere = "![x](https://example.org/x.png)"
-    text = f'{elsewhere} ![Is "x" <\ny & z?](a b.svg)\n\nafter\n<<one>>\n'
+    external_image = "![x](https://example.org/x.png)"
+    text = f'{external_image} ![Is "x" <\ny & z?](a b.svg)\n\nafter\n<<one>>\n'
     prose, _ = list_sources(weave_lesson(text))
     data = b64encode(render_png(DRAWING.decode())).decode()
     alt = "Is &quot;x&quot; &lt; y &amp; z?"
     image = f'<img src="data:image/png;base64,{data}" width="100" alt="{alt}">'
-    assert prose == f"{elsewhere} {image}\n\nafter"
+    assert prose == f"{external_image} {image}\n\nafter"
 
 
-# Faults
+# Errors
 
 
 MISSING = f"image missing.svg: {os.strerror(errno.ENOENT)}"
@@ -164,7 +164,7 @@ MISSING = f"image missing.svg: {os.strerror(errno.ENOENT)}"
         ("One\ntwo ![x](missing.svg)", 5, MISSING),
     ],
 )
-def test_a_fault_in_a_text_is_reported_with_its_line(weave_lesson, more, line, words):
+def test_an_error_in_a_text_is_reported_with_its_line(weave_lesson, more, line, words):
     with pytest.raises(LessonError) as caught:
         weave_lesson(f"{TEXT}{more}\n")
     assert str(caught.value).startswith(f"text.en.md:{line}: ")
@@ -187,7 +187,7 @@ def test_a_fault_in_a_text_is_reported_with_its_line(weave_lesson, more, line, w
         ("# %% one\n# %%time\n1\n", 2, "a cell named '': need # %% NAME"),
     ],
 )
-def test_a_fault_in_the_code_is_reported_with_its_line(weave_lesson, code, line, words):
+def test_an_error_in_the_code_is_reported_with_its_line(weave_lesson, code, line, words):
     text = "".join(f"<<{name}>>\n" for name in re.findall("# %% (text-01|a+)", code))
     with pytest.raises(LessonError) as caught:
         weave_lesson(text or TEXT, code)
@@ -244,7 +244,7 @@ def test_existing_or_requested_notebooks_are_listed(weave_lesson, lesson, tmp_pa
         (["--framework", "a", "--framework", "c"], "no framework 'c'; there are: a, b"),
     ],
 )
-def test_an_unknown_choice_is_refused(weave_lesson, tmp_path, capsys, arguments, words):
+def test_an_unknown_choice_is_rejected(weave_lesson, tmp_path, capsys, arguments, words):
     weave_lesson()
     assert main(["--root", str(tmp_path), *arguments]) == 2
     assert words in capsys.readouterr().out
@@ -263,16 +263,16 @@ GERMAN = "# Titel\n\n<<one>>\n\n## Teil\n\n<<two>>\n"
 def weave_german(weave_lesson: Weave, lesson: Path) -> Callable[..., NotebookNode]:
     """Return a function that weaves a German text next to an English one."""
 
-    def make(text: str, code: str = HELLO, english: str = ENGLISH) -> NotebookNode:
+    def weave_languages(text: str, code: str = HELLO, english: str = ENGLISH) -> NotebookNode:
         (lesson / "text.de.md").write_text(text, encoding="utf-8")
         (lesson / "words.de.toml").write_text(WORDS, encoding="utf-8")
         weave_lesson(english, code)
         return weave(Notebook(lesson, "de", "a"))
 
-    return make
+    return weave_languages
 
 
-def test_code_is_translated_for_its_readers(weave_german, lesson):
+def test_code_is_translated(weave_german, lesson):
     notebook = weave_german(GERMAN)
     assert list_sources(notebook) == ["# Titel", '"hallo"', "## Teil", "2"]
     assert [cell.id for cell in list_cells(notebook)] == ["text-01", "one", "text-02", "two"]
@@ -285,7 +285,7 @@ SLIDE = "\n:::{slide}\n## More\n<<live wheel>>\n:::\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "more_english", "fault"),
+    ("text", "more_english", "message"),
     [
         (
             "# T\n\n<<two>>\n\n## T\n\n<<one>>\n",
@@ -321,10 +321,10 @@ SLIDE = "\n:::{slide}\n## More\n<<live wheel>>\n:::\n"
         ),
     ],
 )
-def test_a_text_has_to_follow_the_english_order(weave_german, text, more_english, fault):
+def test_a_text_has_to_follow_the_english_order(weave_german, text, more_english, message):
     with pytest.raises(LessonError) as caught:
         weave_german(text, english=ENGLISH + more_english)
-    assert str(caught.value) == f"text.de.md{fault}"
+    assert str(caught.value) == f"text.de.md{message}"
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_a_text_has_to_follow_the_english_order(weave_german, text, more_english
     ],
     ids=["an English word", "an unused entry"],
 )
-def test_a_fault_in_the_translations_is_reported(weave_german, code, words):
+def test_an_error_in_the_translations_is_reported(weave_german, code, words):
     with pytest.raises(LessonError) as caught:
         weave_german(GERMAN, code)
     assert str(caught.value) == words

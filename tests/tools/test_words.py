@@ -40,13 +40,15 @@ def translate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     """Return a function that translates a program by a table."""
     monkeypatch.chdir(tmp_path)
 
-    def run(source: str, suffix: str = ".py", table: str = TABLE, line: int = 1) -> str:
+    def translate_source(
+        source: str, suffix: str = ".py", table: str = TABLE, line: int = 1
+    ) -> str:
         (tmp_path / "words.de.toml").write_text(table, encoding="utf-8")
         translations = read_translations(tmp_path, "de")
         cells = [("1", 1), (source, line)]
         return translations.translate_cells(cells, tmp_path / f"code{suffix}")[1]
 
-    return run
+    return translate_source
 
 
 PYTHON = r'''
@@ -58,7 +60,7 @@ def f(two, x="two words", y="log"):  # of
     print(b"two", "#two", "two words ", "x_two CNN P d2l.words two_1 W_of")
     print(f'{two:>{of}} of {two!r:of}', f"{'two':>4}", "\ntwo\tof {{two}}", r"\words $\two$ two")
 '''
-IN_GERMAN = r'''
+GERMAN_PYTHON = r'''
 # Ein ganzer Satz,
 # in zwei Zeilen.
 def f(two, x="two words", y="log"):  # von
@@ -74,7 +76,7 @@ f("%d of %stwo%n" + "of \" two" /* words */, """
     %d of
     two
     """);'''
-JAVA_IN_GERMAN = r'''/** Ein ganzer Satz,
+GERMAN_JAVA = r'''/** Ein ganzer Satz,
  * in zwei Zeilen. */
 char quote = '"'; // zwei Worte
 f("%d von %szwei%n" + "von \" zwei" /* Worte */, """
@@ -84,7 +86,7 @@ f("%d von %szwei%n" + "von \" zwei" /* Worte */, """
 
 
 @pytest.mark.parametrize(
-    ("source", "suffix", "german"), [(PYTHON, ".py", IN_GERMAN), (JAVA, ".java", JAVA_IN_GERMAN)]
+    ("source", "suffix", "german"), [(PYTHON, ".py", GERMAN_PYTHON), (JAVA, ".java", GERMAN_JAVA)]
 )
 def test_words_are_translated_but_not_names_and_listed_strings(translate, source, suffix, german):
     assert translate(source, suffix) == german
@@ -107,7 +109,7 @@ def test_an_english_word_without_an_entry_is_reported_with_its_line(translate, s
     assert str(caught.value) == words
 
 
-def test_a_translation_that_changes_the_program_is_refused(translate):
+def test_a_translation_that_changes_the_program_is_rejected(translate):
     for translation in ("{x}", '\\"', "\\\\"):
         with pytest.raises(LessonError, match=r"the words of words.de.toml change the program"):
             translate('f"two"', table=f'[words]\n"two" = "{translation}"')
@@ -124,13 +126,13 @@ def test_a_translation_that_changes_the_program_is_refused(translate):
         ("[words]\ntwo = 2", "words.de.toml: 2: need words in quotes"),
     ],
 )
-def test_an_invalid_table_is_refused(translate, table, words):
+def test_an_invalid_table_is_rejected(translate, table, words):
     with pytest.raises(LessonError) as caught:
         translate("1", table=table)
     assert str(caught.value).startswith(words)
 
 
-def test_an_unused_entry_is_refused(translate, tmp_path):
+def test_an_unused_entry_is_rejected(translate, tmp_path):
     translate("1")
     first, second = tmp_path / "code.a.py", tmp_path / "code.b.java"
     first.write_text('# words in the head\n# %% one\n"two words", "log", "CNN of P", "two"\n')

@@ -1,29 +1,29 @@
 /**
  * Hands the values of a notebook's kernel to the claims, which are in Python: as JSON, with arrays in
- * base64. What JSON has no form for stays here, under a number.
+ * base64. Values that JSON cannot represent stay here, under a number.
  */
 class Handover {
-    /** What the cells have left behind, by the cell's name and the variable's. */
-    static final Map<String, Object> kept = new HashMap<>();
-    /** NumPy's names; whole numbers are all handed over as the widest. */
+    /** The values that the cells have set, by cell and variable, and the values that stay here. */
+    static final Map<String, Object> stored = new HashMap<>();
+    /** NumPy's names of types; all integers are handed over as the widest type. */
     private static final Map<DataType, String> TYPES =
             Map.of(DataType.BOOLEAN, "?", DataType.FLOAT32, "f4", DataType.FLOAT64, "f8");
     private static final Map<Object, String> numbers = new IdentityHashMap<>();
     private static final List<Object> figures = new ArrayList<>();
 
-    /** Of the figures the last ones are the cell's: others may come before, of the cell in another language. */
-    static void keep(String cell, int numFigures, Object... namesAndValues) {
+    /** Stores a cell's values and last figures; earlier ones are those of the cell in another language. */
+    static void store(String cell, int numFigures, Object... namesAndValues) {
         for (int i = 0; i < namesAndValues.length; i += 2) {
-            kept.put(cell + "/" + namesAndValues[i], namesAndValues[i + 1]);
+            stored.put(cell + "/" + namesAndValues[i], namesAndValues[i + 1]);
         }
-        var shown = figures.subList(figures.size() - numFigures, figures.size());
-        kept.put(cell + "/figures", List.copyOf(shown));
+        var ownFigures = figures.subList(figures.size() - numFigures, figures.size());
+        stored.put(cell + "/figures", List.copyOf(ownFigures));
         figures.clear();
     }
 
-    /** From here on the figures that are shown are kept. */
+    /** Records the figures that are shown from now on. */
     @SuppressWarnings("unchecked")
-    static void watchFigures() throws ReflectiveOperationException {
+    static void recordFigures() throws ReflectiveOperationException {
         var field = Figure.class.getDeclaredField("display");
         field.setAccessible(true);
         var display = (Consumer<Object>) field.get(null);
@@ -34,42 +34,42 @@ class Handover {
     }
 
     static void write(String file, Object value) throws Exception {
-        java.nio.file.Files.writeString(java.nio.file.Path.of(file), json(value));
+        java.nio.file.Files.writeString(java.nio.file.Path.of(file), toJson(value));
     }
 
-    static NDArray array(String type, String bytes, long... shape) {
+    static NDArray createArray(String type, String bytes, long... shape) {
         var buffer = java.nio.ByteBuffer.wrap(Base64.getDecoder().decode(bytes));
         buffer.order(java.nio.ByteOrder.LITTLE_ENDIAN);
         return manager.create(buffer, new Shape(shape), DataType.valueOf(type));
     }
 
-    /** The parameters of a block, in their order. */
-    static List<NDArray> parameters(ai.djl.nn.Block block) {
+    /** Returns the parameters of a block, in order. */
+    static List<NDArray> listParameters(ai.djl.nn.Block block) {
         return block.getParameters().values().stream().map(each -> each.getArray()).toList();
     }
 
-    static String json(Object value) throws ReflectiveOperationException {
+    static String toJson(Object value) throws ReflectiveOperationException {
         if (value == null || value instanceof Boolean || value instanceof Number) {
             return String.valueOf(value);
         }
         if (value instanceof String || value instanceof Character || value instanceof Enum) {
-            return quoted(value.toString());
+            return quote(value.toString());
         }
         if (value instanceof Class<?> type) {
-            return quoted(type.getSimpleName());
+            return quote(type.getSimpleName());
         }
         if (value instanceof NDArray array) {
-            return array(array);
+            return encodeArray(array);
         }
         if (value instanceof Map<?, ?> map) {
             var pairs = new ArrayList<Object>();
-            map.forEach((key, of) -> pairs.add(Arrays.asList(key, of)));
-            return "{\"map\": " + json(pairs) + "}";
+            map.forEach((key, item) -> pairs.add(Arrays.asList(key, item)));
+            return "{\"map\": " + toJson(pairs) + "}";
         }
         if (value instanceof Iterable<?> all) {
             var items = new ArrayList<String>();
             for (var each : all) {
-                items.add(json(each));
+                items.add(toJson(each));
             }
             return items.toString();
         }
@@ -78,36 +78,36 @@ class Handover {
             for (int i = 0; i < java.lang.reflect.Array.getLength(value); i++) {
                 items.add(java.lang.reflect.Array.get(value, i));
             }
-            return json(items);
+            return toJson(items);
         }
         if (value instanceof Record || value instanceof Figure) {
-            return "{\"of\": " + quoted(value.getClass().getSimpleName())
-                    + ", \"fields\": " + json(fields(value)) + "}";
+            return "{\"class\": " + quote(value.getClass().getSimpleName())
+                    + ", \"fields\": " + toJson(readFields(value)) + "}";
         }
         var number = numbers.computeIfAbsent(value, each -> String.valueOf(numbers.size()));
-        kept.put(number, value);
+        stored.put(number, value);
         // A function's own class has no name that code could use.
         Class<?> type = value.getClass();
         type = type.isSynthetic() ? type.getInterfaces()[0] : type;
-        return "{\"kept\": " + quoted(number) + ", \"of\": " + quoted(type.getSimpleName()) + "}";
+        return "{\"number\": " + quote(number) + ", \"class\": " + quote(type.getSimpleName()) + "}";
     }
 
-    private static String quoted(String text) {
+    private static String quote(String text) {
         return '"' + text.replace("\\", "\\\\").replace("\"", "\\\"").replace("\n", "\\n") + '"';
     }
 
-    private static String array(NDArray array) {
+    private static String encodeArray(NDArray array) {
         var type = array.getDataType();
-        var numbers = array.toType(DataType.FLOAT64, true).toDoubleArray();
-        var buffer = java.nio.ByteBuffer.allocate(8 * numbers.length);
+        var values = array.toType(DataType.FLOAT64, true).toDoubleArray();
+        var buffer = java.nio.ByteBuffer.allocate(8 * values.length);
         buffer.order(java.nio.ByteOrder.LITTLE_ENDIAN);
-        buffer.asDoubleBuffer().put(numbers);
+        buffer.asDoubleBuffer().put(values);
         return "{\"array\": \"" + Base64.getEncoder().encodeToString(buffer.array())
                 + "\", \"shape\": " + Arrays.toString(array.getShape().getShape())
-                + ", \"type\": " + quoted(TYPES.getOrDefault(type, "i8")) + "}";
+                + ", \"type\": " + quote(TYPES.getOrDefault(type, "i8")) + "}";
     }
 
-    private static Map<String, Object> fields(Object value) throws ReflectiveOperationException {
+    private static Map<String, Object> readFields(Object value) throws ReflectiveOperationException {
         var found = new LinkedHashMap<String, Object>();
         for (Class<?> type = value.getClass(); type != Object.class; type = type.getSuperclass()) {
             for (var field : type.getDeclaredFields()) {

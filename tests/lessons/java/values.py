@@ -20,8 +20,10 @@ from tests.lessons.cells import ExecutedCell
 from tools.run.page_kernel import Execution, PageKernel
 
 HANDOVER = Path(__file__).with_name("handover.java")
-LITERAL = 2**15  # characters: Java's constants have at most twice as many bytes
-UNREAD = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\])+\'', re.DOTALL)
+MAX_LITERAL = 2**15  # characters; Java's constants have at most twice as many bytes
+COMMENT_OR_LITERAL = re.compile(
+    r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\])+\'', re.DOTALL
+)
 ASSIGNMENT = re.compile(r"\b(\w+)\s*=(?![=>])")
 
 
@@ -29,10 +31,11 @@ class JavaError(ValueError):
     """Raised with the kernel's message if code fails."""
 
 
-def assigned_names(source: str) -> list[str]:
+def find_assigned_names(source: str) -> list[str]:
     """Return the variables that a cell sets outside methods, classes and loops."""
-    depth, outside = 0, []
-    for part in re.split(r"([{}()\[\]])", UNREAD.sub(" ", source)):
+    depth = 0
+    outside = []
+    for part in re.split(r"([{}()\[\]])", COMMENT_OR_LITERAL.sub(" ", source)):
         if part in ("{", "(", "["):
             depth += 1
         elif part in ("}", ")", "]"):
@@ -42,7 +45,7 @@ def assigned_names(source: str) -> list[str]:
     return [*dict.fromkeys(ASSIGNMENT.findall("".join(outside)))]
 
 
-def camel(name: str) -> str:
+def to_camel_case(name: str) -> str:
     """Convert a Python name to camel case: ``head_outputs`` becomes ``headOutputs``, ``W_q`` stays the same."""
     return re.sub(r"(?<=[a-z\d])_([a-z])(?=[a-z\d])", lambda match: match[1].upper(), name)
 
@@ -52,11 +55,11 @@ class Java:
 
     def __init__(self, kernel: PageKernel) -> None:
         self.kernel = kernel
-        self._known: dict[str, Any] = {}
+        self._cache: dict[str, Any] = {}
 
-    def begin(self) -> None:
+    def define_helpers(self) -> None:
         """Define the Java helpers, after the first cell's imports."""
-        self.run(f"{HANDOVER.read_text(encoding='utf-8')}\nHandover.watchFigures();")
+        self.run(f"{HANDOVER.read_text(encoding='utf-8')}\nHandover.recordFigures();")
 
     def run(self, code: str) -> None:
         """Run code. Raises JavaError with the message of the compiler or the program."""
@@ -64,9 +67,9 @@ class Java:
         if result.traceback:
             raise JavaError(f"{result.traceback}\n{code[:2000]}")
 
-    def keep(self, cell: str, names: list[str], num_figures: int = 0) -> None:
+    def store(self, cell: str, names: list[str], num_figures: int = 0) -> None:
         values = "".join(f', "{name}", {name}' for name in names)
-        self.run(f'Handover.keep("{cell}", {num_figures}{values});')
+        self.run(f'Handover.store("{cell}", {num_figures}{values});')
 
     def get(self, expression: str) -> Any:
         """Return the value of an expression, through a file, since printed text may come after the kernel's reply."""
@@ -76,12 +79,12 @@ class Java:
 
     def get_once(self, expression: str) -> Any:
         """Return the cached value of an expression that does not change after all cells have run."""
-        if expression not in self._known:
-            self._known[expression] = self.get(expression)
-        return self._known[expression]
+        if expression not in self._cache:
+            self._cache[expression] = self.get(expression)
+        return self._cache[expression]
 
     def call(self, function: str, *args: Any) -> Any:
-        return self.get(call(function, *args))
+        return self.get(render_call(function, *args))
 
     def _read(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -94,8 +97,8 @@ class Java:
         if "map" in value:
             return {key: self._read(x) for key, x in value["map"]}
         if "fields" in value:
-            return Fields(value["of"], self._read(value["fields"]))
-        return JavaObject(self, value["of"], value["kept"])
+            return Fields(value["class"], self._read(value["fields"]))
+        return JavaObject(self, value["class"], value["number"])
 
 
 class Fields(SimpleNamespace):
@@ -121,7 +124,7 @@ class JavaObject:
 
     def __init__(self, java: Java, kind: str, number: str) -> None:
         self.java, self.kind = java, kind
-        self.expression = f'(({kind}) Handover.kept.get("{number}"))'
+        self.expression = f'(({kind}) Handover.stored.get("{number}"))'
 
     def __call__(self, *inputs: Any) -> Any:
         """Call a function, or evaluate a block by the lesson's function."""
@@ -138,17 +141,17 @@ class JavaObject:
 
     def parameters(self, *paths: str) -> list[list[np.ndarray]]:
         """Return the parameters of each of these blocks, in one expression, since each takes a tenth of a second."""
-        blocks = (f"Handover.parameters({self.expression}.{path})" for path in paths)
+        blocks = (f"Handover.listParameters({self.expression}.{path})" for path in paths)
         return self.java.get_once(f"List.of({', '.join(blocks)})")
 
 
-def call(function: str, *args: Any) -> str:
-    """Return a call of a function or a method in Java."""
-    return f"{function}({', '.join(map(literal, args))})"
+def render_call(function: str, *args: Any) -> str:
+    """Render a call of a function or a method in Java."""
+    return f"{function}({', '.join(map(render_literal, args))})"
 
 
-def literal(value: Any) -> str:
-    """Return a Python value in Java."""
+def render_literal(value: Any) -> str:
+    """Render a Python value in Java."""
     if value is None:
         return "null"
     if isinstance(value, JavaObject):
@@ -160,25 +163,25 @@ def literal(value: Any) -> str:
     if isinstance(value, np.ndarray):
         kind = "BOOLEAN" if value.dtype == bool else f"{value.dtype}".upper()
         encoded = b64encode(np.ascontiguousarray(value).tobytes()).decode()
-        chunks = [encoded[at : at + LITERAL] for at in range(0, len(encoded), LITERAL)] or [""]
+        chunks = [encoded[i : i + MAX_LITERAL] for i in range(0, len(encoded), MAX_LITERAL)] or [""]
         # Not with +, which the compiler would evaluate to one constant.
         joined = f"String.join({', '.join(map(json.dumps, ['', *chunks]))})"
         sizes = "".join(f", {size}L" for size in value.shape)
-        return f'Handover.array("{kind}", {joined}{sizes})'
+        return f'Handover.createArray("{kind}", {joined}{sizes})'
     return repr(value)
 
 
 class Names(Mapping[str, Any]):
-    """The names after a cell has run: variables, by their Python names, and otherwise methods."""
+    """The names after a cell has run, as in Python: its variables; any other name is a method."""
 
     def __init__(self, java: Java, keys: dict[str, str]) -> None:
         self.java, self._keys = java, keys
 
     def __getitem__(self, name: str) -> Any:
-        name = camel(name)
+        name = to_camel_case(name)
         if name not in self._keys:
             return lambda *args: self.java.call(name, *args)
-        return self.java.get_once(f'Handover.kept.get("{self._keys[name]}")')
+        return self.java.get_once(f'Handover.stored.get("{self._keys[name]}")')
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._keys)
@@ -187,7 +190,7 @@ class Names(Mapping[str, Any]):
         return len(self._keys)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and camel(name) in self._keys
+        return isinstance(name, str) and to_camel_case(name) in self._keys
 
 
 class JavaCell(ExecutedCell):
@@ -196,14 +199,15 @@ class JavaCell(ExecutedCell):
     def __init__(
         self, java: Java, name: str, source: str, execution: Execution, names: Names
     ) -> None:
-        self.source, self.printed = source, execution.printed
+        self.source = source
+        self.printed = execution.printed
         self.value = execution.value
         self.names = names  # type: ignore[assignment]
         self._java, self._name = java, name
 
     @cached_property
     def figures(self) -> list[Any]:  # type: ignore[override]
-        figures = self._java.get(f'Handover.kept.get("{self._name}/figures")')
+        figures = self._java.get(f'Handover.stored.get("{self._name}/figures")')
         return [DRAW[figure._kind](figure) for figure in figures]
 
 

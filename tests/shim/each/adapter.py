@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.lessons.cells import first_calls
+from tests.lessons.cells import record_first_calls
 from tests.shim.each import translator
 from tests.shim.each.descent import Descent
 from tests.shim.reference import Gates
@@ -434,7 +434,7 @@ class Adapter(ABC):
             with patch.dict(train.__globals__, draw_sequences=draw_sequences):
                 train(make_reader, 0)
 
-        first_calls(run, names["draw_sequences"])
+        record_first_calls(run, names["draw_sequences"])
         return [*before, table(readers[0])]
 
     def lesson_blocks(self, names: dict[str, Any]) -> list[Arrays]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.lessons.java.values import Code, JavaObject, Names, call, literal
+from tests.lessons.java.values import Code, JavaObject, Names, render_call, render_literal
 
 Arrays = dict[str, np.ndarray]
 MANAGER = Code("manager")
@@ -55,7 +55,8 @@ class Adapter:
     @staticmethod
     def lesson_map(names: Names, function: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
         """Call the function in one expression, since each takes the kernel a tenth of a second."""
-        return names.java.get(f"List.of({', '.join(call(function, *args) for args in arguments)})")
+        calls = ", ".join(render_call(function, *args) for args in arguments)
+        return names.java.get(f"List.of({calls})")
 
     @staticmethod
     def projections(block: JavaObject, roles: str = "qkvo") -> Arrays:
@@ -94,7 +95,7 @@ class Adapter:
     def lesson_encode(
         layer: JavaObject, X: np.ndarray, offset: int = 0, training: bool = False
     ) -> np.ndarray:
-        inputs = Code(f"new NDList({literal(X)}, manager.create({offset}))")
+        inputs = Code(f"new NDList({render_literal(X)}, manager.create({offset}))")
         return layer.call("forward", Code("parameters"), inputs, training)[0]
 
     @staticmethod
@@ -128,7 +129,7 @@ class Adapter:
 
     @staticmethod
     def lesson_error(names: Names, width: np.ndarray, without_itself: bool) -> np.ndarray:
-        points = Code(f"new Points({literal(names['x'])}, {literal(names['y'])})")
+        points = Code(f"new Points({render_literal(names['x'])}, {render_literal(names['y'])})")
         return names["error"](width, points, without_itself)
 
     @staticmethod

@@ -66,7 +66,7 @@ def make_code_part(cell: NotebookNode) -> Part:
 
 
 def keep_letters(text: str) -> str:
-    """Keep only letters and digits, because typesetting changes quotation marks and blanks."""
+    """Keep only letters and digits, because typesetting changes quotation marks and spaces."""
     return "".join(re.findall(r"\w", text))
 
 
@@ -87,7 +87,7 @@ def keep_digits(formula: str) -> str:
     return "".join(re.findall(r"\d", formula))
 
 
-def list_expected(slide: str, notebook: Notebook) -> list[Part]:
+def list_expected_parts(slide: str, notebook: Notebook) -> list[Part]:
     """List the parts that a slide must have, from its text."""
     parts = []
     end = 0
@@ -108,12 +108,12 @@ def list_expected(slide: str, notebook: Notebook) -> list[Part]:
     return parts
 
 
-def select_blocks(text: str, frameworks: set[str], live: bool) -> str:
-    """Return a text without cells and without the blocks for other frameworks; ``live`` keeps live figures' blocks."""
+def select_blocks(text: str, frameworks: set[str], keep_live: bool) -> str:
+    """Return a text without cells and blocks for other frameworks; ``keep_live`` keeps the blocks of live figures."""
 
     def select(block: re.Match[str]) -> str:
-        is_shown = live if block[1] == "live" else frameworks & {*block[2].split()}
-        return block[3] if is_shown else ""
+        is_kept = keep_live if block[1] == "live" else frameworks & {*block[2].split()}
+        return block[3] if is_kept else ""
 
     return REQUEST.sub("", BLOCK.sub(select, text))
 
@@ -186,12 +186,14 @@ def read_slide(section: Tag, page: Path) -> list[Part]:
     return parts
 
 
-def assert_same(actual: list[Part], expected: list[Part], place: str) -> None:
+def assert_same(actual: list[Part], expected: list[Part], location: str) -> None:
     kinds_and_texts = [(part.kind, part.text) for part in expected]
-    assert [(part.kind, part.text) for part in actual] == kinds_and_texts, place
+    assert [(part.kind, part.text) for part in actual] == kinds_and_texts, location
     for actual_part, expected_part in zip(actual, expected, strict=True):
         svg, expected_svg = actual_part.svg, expected_part.svg
-        assert svg == expected_svg or is_same_figure(svg, expected_svg), f"{place}: another figure"
+        assert svg == expected_svg or is_same_figure(svg, expected_svg), (
+            f"{location}: another figure"
+        )
 
 
 @cache
@@ -250,8 +252,8 @@ def test_a_page_has_the_prose_of_its_text(site: Path, path: str):
     for element in article.select(".sd-tab-set, .only-title, .headerlink, .back, .live"):
         element.decompose()
     text = notebook.text.read_text(encoding="utf-8")
-    frameworks = {each.framework for each in find_notebooks(path)}
-    expected = select_blocks(SLIDE.sub("", text), frameworks, live=True)
+    frameworks = {notebook.framework for notebook in find_notebooks(path)}
+    expected = select_blocks(SLIDE.sub("", text), frameworks, keep_live=True)
     assert read_prose(article) == reduce_prose(expected)
     drawings = [make_drawing_part(image, notebook) for image in DRAWING.finditer(expected)]
     assert [read_figure(image, site / path) for image in article("img")] == drawings
@@ -259,9 +261,7 @@ def test_a_page_has_the_prose_of_its_text(site: Path, path: str):
 
 # One notebook per page is enough, because the tabs of pages are tested with the cells of all notebooks.
 @pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=FIRST_NOTEBOOKS), ids=str)
-def test_every_deck_has_the_slides_of_its_text_and_the_cells_of_its_notebook(
-    site: Path, notebook: Notebook
-):
+def test_every_deck_shows_its_text_and_its_notebook(site: Path, notebook: Notebook):
     path = site / "slides" / f"{notebook}.html"
     sections = parse(path).select("section > section")
     text = notebook.text.read_text(encoding="utf-8")
@@ -272,6 +272,6 @@ def test_every_deck_has_the_slides_of_its_text_and_the_cells_of_its_notebook(
     assert actual_headings == [*map(reduce_prose, headings)]
     sections[0].select_one(".credit").extract()  # test_credit.py tests it
     for section, slide, prose in zip(sections, slides, notes, strict=True):
-        assert_same(read_slide(section, path), list_expected(slide, notebook), slide)
-        expected = select_blocks(prose, {notebook.framework}, live=False)
+        assert_same(read_slide(section, path), list_expected_parts(slide, notebook), slide)
+        expected = select_blocks(prose, {notebook.framework}, keep_live=False)
         assert read_prose(*section.select("aside.notes")) == reduce_prose(expected)

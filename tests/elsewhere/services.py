@@ -38,24 +38,27 @@ from tools.weave.lessons import ROOT, list_notebooks
 
 HERE = Path(__file__).parent
 VENV = Path(sys.prefix)
-COPIES = ROOT / "build" / "elsewhere"  # in the same file system as the originals, for hard links
+# In the same file system as the originals, because copies are hard links.
+COPIES = ROOT / "build" / "elsewhere"
 TIMEOUT = 600  # seconds per cell; only a guard against hanging
 
-# The services run on this platform, and their packages cannot be installed on others.
+# The services run on this platform; their packages cannot be installed on others.
 CAN_IMITATE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
-CANNOT_IMITATE = "Colab, Kaggle and Binder run Linux on x86-64; this machine cannot imitate them"
+UNSUPPORTED_PLATFORM = (
+    "Colab, Kaggle and Binder run Linux on x86-64; this machine cannot imitate them"
+)
 
 ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 CONDA_PART = [line for line in ENVIRONMENT["dependencies"] if isinstance(line, str)]
 (PIP_PART,) = (line["pip"] for line in ENVIRONMENT["dependencies"] if isinstance(line, dict))
-# Packages from PyPI in place of conda's.
+# Packages from PyPI that replace conda's.
 STAND_INS = {"pytorch-cpu": ["torch"], "setuptools": ["setuptools"]}
 # Conda's packages that need no stand-in, because this machine has them.
-ON_THIS_MACHINE = {"python", "pip", "openjdk", "maven"}
-BINDERS_PYTHON = next(line for line in CONDA_PART if line.startswith("python=")).split("=")[1]
+PREINSTALLED_PACKAGES = {"python", "pip", "openjdk", "maven"}
+BINDER_PYTHON = next(line for line in CONDA_PART if line.startswith("python=")).split("=")[1]
 
 
-def package_name(requirement: str) -> str:
+def parse_package_name(requirement: str) -> str:
     return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower()
 
 
@@ -72,9 +75,9 @@ def list_locked() -> list[str]:
 
 
 def list_stand_ins() -> list[str]:
-    """Return the packages in place of conda's. Raise LookupError for a package without a stand-in."""
-    names = {package_name(line) for line in CONDA_PART} - ON_THIS_MACHINE
-    return [each for name in sorted(names) for each in STAND_INS[name]]
+    """Return the packages that replace conda's. Raise LookupError for a package without a stand-in."""
+    names = {parse_package_name(line) for line in CONDA_PART} - PREINSTALLED_PACKAGES
+    return [package for name in sorted(names) for package in STAND_INS[name]]
 
 
 @dataclass(frozen=True)
@@ -125,24 +128,27 @@ class Service:
 # PyTorch cannot be imported without its libraries for CUDA, some gigabytes. We take the versions of our own
 # environment, because links to its files take no space.
 CUDA_LIBRARIES = [pin for pin in list_locked() if pin.startswith(("nvidia-", "cuda-"))]
-CUDA_NAMES = {package_name(pin) for pin in CUDA_LIBRARIES}
-COLAB_PINS = [pin for pin in read_pins(HERE / "colab.txt") if package_name(pin) not in CUDA_NAMES]
+CUDA_NAMES = {parse_package_name(pin) for pin in CUDA_LIBRARIES}
+COLAB_PINS = [
+    pin for pin in read_pins(HERE / "colab.txt") if parse_package_name(pin) not in CUDA_NAMES
+]
 
 COLAB = Service(
     "colab", ("3.13", "3.12"), ((*COLAB_PINS, *CUDA_LIBRARIES),), options=("--no-deps",)
 )
 BINDER = Service(
     "binder",
-    (BINDERS_PYTHON, "3.13"),
+    (BINDER_PYTHON, "3.13"),
     (tuple(PIP_PART), tuple(list_stand_ins())),
     tuple(list_locked()),
 )
 
-NOT_ON_COLAB = [
+# Packages of frameworks that Colab does not have.
+MISSING_PACKAGES = [
     package
     for framework in PYTHON_FRAMEWORKS.values()
     for package in framework.packages
-    if package.distribution not in map(package_name, COLAB.parts[0])
+    if package.distribution not in map(parse_package_name, COLAB.parts[0])
 ]
 # First cells and postBuild install from a folder of wheels instead of PyPI. DOWNLOADS are pip's arguments to fill it.
 BUILD = ("hatchling", "editables")
@@ -152,7 +158,7 @@ DOWNLOADS = [
     (COLAB, ("graphviz", "requests")),  # required by MXNet, which is downloaded without its NumPy
     *(
         (COLAB, (*package.options.split(), package.distribution + package.extra))
-        for package in NOT_ON_COLAB
+        for package in MISSING_PACKAGES
     ),
     *(
         (BINDER, ("--no-deps", package.distribution))
@@ -189,7 +195,7 @@ def find_python(version: str) -> Path | None:
     process = subprocess.run(
         command,
         env={**os.environ, "PATH": path},
-        cwd="/",  # where no project's settings apply
+        cwd="/",  # no project's settings apply here
         capture_output=True,
         text=True,
         check=False,
@@ -433,11 +439,11 @@ def execute(
 def _measure_memory(pid: int) -> Iterator[list[int]]:
     """Measure the peak memory of a process with its children; yield a list that has it at the end."""
     peak = [0]
-    is_over = threading.Event()
+    is_done = threading.Event()
 
     def watch() -> None:
         process = psutil.Process(pid)
-        while not is_over.wait(0.1):
+        while not is_done.wait(0.1):
             with suppress(psutil.NoSuchProcess):
                 used = process.memory_info().rss
                 for child in process.children(recursive=True):
@@ -450,7 +456,7 @@ def _measure_memory(pid: int) -> Iterator[list[int]]:
     try:
         yield peak
     finally:
-        is_over.set()
+        is_done.set()
         watcher.join()
 
 
