@@ -131,7 +131,7 @@ def learn_width(x, y, start, **options):
     for _ in range(100):
         gradients = mx.grad(loss)(parameters)
         parameters = optimizer.apply_gradients(gradients, parameters)
-        # MLX computes only on request; without one here, all steps would pile up.
+        # MLX computes only on request: without this one, all steps would pile up.
         mx.eval(parameters, optimizer.state)
     return parameters["log_width"].exp().item()
 

@@ -338,8 +338,8 @@ class LookUp(nn.Block):
 
 
 # %% train
-def split_batches(count, examples):
-    """Split examples into batches: drawing all of them at once is faster."""
+def cut_batches(count, examples):
+    """Cut examples into batches: drawing all of them at once is faster."""
     return zip(*(np.split(array, count) for array in examples), strict=True)
 
 
@@ -350,7 +350,7 @@ def train(seed, model_class=LookUp):
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
-    for *inputs, answers in split_batches(150, draw_dictionaries(150 * 64)):
+    for *inputs, answers in cut_batches(150, draw_dictionaries(150 * 64)):
         with autograd.record():
             loss = cross_entropy(model(*inputs), answers)
         loss.backward()
@@ -519,7 +519,7 @@ def train_reverser(seed):
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()
-    for (digits,) in split_batches(150, [np.random.randint(10, size=(150 * 64, 8))]):
+    for (digits,) in cut_batches(150, [np.random.randint(10, size=(150 * 64, 8))]):
         with autograd.record():
             loss = cross_entropy(model(digits), digits[:, ::-1])
         loss.backward()

@@ -220,7 +220,7 @@ for width in widths:
         largest_weights[name].append(weights.max(axis=1).mean())
         outer = weights.unsqueeze(2) * weights.unsqueeze(1)
         derivative = paddle.diag_embed(weights) - outer
-        # Over two axes, Paddle's default norm is the spectral one.
+        # Over two axes, Paddle's default is the spectral norm.
         slopes[name].append(derivative.norm("fro", axis=[1, 2]).median())
 
 # %% largest-weight

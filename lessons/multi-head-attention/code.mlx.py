@@ -205,7 +205,7 @@ def fit(model, draw, loss, steps):
         *inputs, answers = draw()
         _, gradients = nn.value_and_grad(model, batch_loss)(*inputs, answers=answers)
         optimizer.update(model, gradients)
-        # MLX computes only on request; without one here, all steps would pile up.
+        # MLX computes only on request: without this one, all steps would pile up.
         mx.eval(model.parameters(), optimizer.state)
     return model
 

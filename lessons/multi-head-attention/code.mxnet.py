@@ -181,8 +181,8 @@ class Comparer(nn.Block):
 
 
 # %% train
-def split_batches(count, examples):
-    """Split examples into batches: drawing all of them at once is faster."""
+def cut_batches(count, examples):
+    """Cut examples into batches: drawing all of them at once is faster."""
     return zip(*(np.split(array, count) for array in examples), strict=True)
 
 
@@ -191,7 +191,7 @@ def train(num_heads, seed, **task):
     model = Comparer(num_heads)
     model.initialize(initializer)
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
-    for *inputs, answers in split_batches(100, draw_questions(100 * 128, **task)):
+    for *inputs, answers in cut_batches(100, draw_questions(100 * 128, **task)):
         with autograd.record():
             loss = ((model(*inputs) - answers) ** 2).mean(axis=1)
         loss.backward()
@@ -308,7 +308,7 @@ def train_reader(num_layers, seed):
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.01})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
-    for tokens, digits in split_batches(100, draw_texts(100 * 128)):
+    for tokens, digits in cut_batches(100, draw_texts(100 * 128)):
         with autograd.record():
             loss = cross_entropy(model(tokens), digits)
         loss.backward()
