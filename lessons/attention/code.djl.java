@@ -47,7 +47,7 @@ NDArray evaluate(Block layer, NDArray... inputs) {
     return layer;
 }
 
-/** Make an array of a number; DJL's own would be freed before the backward pass. */
+/** Return a number as an array; DJL would free a plain number's array before the backward pass. */
 NDArray makeScalar(NDManager manager, double number) {
     return manager.full(new Shape(1), (float) number);
 }
