@@ -7,10 +7,12 @@
   const text = (x, y, words, anchor = "middle") => svg("text", { x, y, "text-anchor": anchor }, words);
   const circle = (cx, cy, r, kind) => svg("circle", { class: kind, cx, cy, r });
 
+  /** @typedef {{name: string, ticks: number[]}} Axis */
+
   /**
    * Create a plot, drawn for its width in pixels so that its labels stay readable on a phone. An axis reaches from
    * its first tick to its last; x and y convert numbers to pixels.
-   * @param {{height: number, top: number, x: {name: string, ticks: number[]}, y: {name: string, ticks: number[]}}} frame
+   * @param {{height: number, top: number, x: Axis, y: Axis}} frame
    * @param {() => void} onResize must call draw again
    * @param {(x: number) => void} onPoint called with the number that the reader points at, even beyond the axis
    */
