@@ -157,7 +157,7 @@ globalThis.d2lLive ??= {};
   /** Return the step [rows, columns] of an arrow key, or nothing: keys with Alt, Ctrl or Meta belong to the browser. */
   const arrow = ({ key, altKey, ctrlKey, metaKey }) => (altKey || ctrlKey || metaKey ? null : ARROWS[key]);
 
-  /** Whether the reader has asked for less motion. */
+  /** The reader's preference for less motion. */
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
   /** Choose among texts by language: zh-TW on a Chinese page, English on any other. */

@@ -7,11 +7,13 @@
   const text = (x, y, words, anchor = "middle") => svg("text", { x, y, "text-anchor": anchor }, words);
   const circle = (cx, cy, r, kind) => svg("circle", { class: kind, cx, cy, r });
 
+  /** @typedef {{name: string, ticks: number[]}} Axis */
+
   /**
    * Create a plot, drawn for its width in pixels so that its labels stay readable on a phone. An axis reaches from
-   * its first tick to its last; x(at) and y(at) convert numbers to pixels.
-   * @param {{height: number, top: number, x: {name: string, ticks: number[]}, y: {name: string, ticks: number[]}}} frame
-   * @param {() => void} onResize has to call draw again
+   * its first tick to its last; x and y convert numbers to pixels.
+   * @param {{height: number, top: number, x: Axis, y: Axis}} frame
+   * @param {() => void} onResize must call draw again
    * @param {(x: number) => void} onPoint called with the number that the reader points at, even beyond the axis
    */
   const plot = ({ height, top, ...axes }, onResize, onPoint) => {
@@ -21,23 +23,23 @@
     const [[x0, x1], [y0, y1]] = [ends(axes.x), ends(axes.y)];
     let width;
     const inner = () => width - left - right;
-    const x = (at) => left + ((at - x0) / (x1 - x0)) * inner();
-    const y = (at) => height - bottom - ((at - y0) / (y1 - y0)) * (height - bottom - top);
+    const x = (number) => left + ((number - x0) / (x1 - x0)) * inner();
+    const y = (number) => height - bottom - ((number - y0) / (y1 - y0)) * (height - bottom - top);
     const grid = () => [
-      ...axes.y.ticks.flatMap((at) => [
-        line(left, y(at), width - right, y(at), "live-tick"),
-        text(left - 8, y(at) + 4, decimals(at, 0), "end"),
+      ...axes.y.ticks.flatMap((tick) => [
+        line(left, y(tick), width - right, y(tick), "live-tick"),
+        text(left - 8, y(tick) + 4, decimals(tick, 0), "end"),
       ]),
-      ...axes.x.ticks.map((at) => text(x(at), height - 26, decimals(at, 0))),
+      ...axes.x.ticks.map((tick) => text(x(tick), height - 26, decimals(tick, 0))),
       text(0, top - 12, axes.y.name, "start"),
       text(left + inner() / 2, height - 6, axes.x.name),
     ];
     const curve = (xs, ys, kind, attributes) => {
-      const points = xs.map((at, k) => [x(at), y(ys[k])]).join(" ");
+      const points = xs.map((number, k) => [x(number), y(ys[k])]).join(" ");
       return svg("polyline", { class: kind, points, ...attributes });
     };
     /** Return a vertical line across the plot. */
-    const guide = (at) => line(x(at), y(y0), x(at), top, "live-guide");
+    const guide = (number) => line(x(number), y(y0), x(number), top, "live-guide");
     /** Draw the grid, and over it the parts, which are created for the current width. */
     const draw = (label, parts) => {
       width = node.clientWidth; // before scaling: a deck is magnified
@@ -45,13 +47,13 @@
       node.setAttribute("viewBox", `0 0 ${width} ${height}`);
       node.replaceChildren(...grid(), ...parts());
     };
-    const point = ({ clientX }) => {
+    const followPointer = ({ clientX }) => {
       const box = node.getBoundingClientRect();
-      const at = ((clientX - box.left) / box.width) * width;
-      onPoint(x0 + ((at - left) / inner()) * (x1 - x0));
+      const pixel = ((clientX - box.left) / box.width) * width;
+      onPoint(x0 + ((pixel - left) / inner()) * (x1 - x0));
     };
-    node.addEventListener("pointermove", point);
-    node.addEventListener("pointerdown", point);
+    node.addEventListener("pointermove", followPointer);
+    node.addEventListener("pointerdown", followPointer);
     new ResizeObserver(onResize).observe(node);
     return { node, x, y, curve, guide, draw };
   };

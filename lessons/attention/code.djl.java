@@ -36,19 +36,19 @@ Engine.getInstance().setRandomSeed(0);
 var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
 var parameters = new ParameterStore(manager, false);
 
-/** Return a layer's output in evaluation. */
+/** Return a layer's output in evaluation mode. */
 NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
 
-/** Make the parameters of a layer that takes inputs of these shapes. */
-<B extends Block> B initialized(B layer, Shape... shapes) {
+/** Initialize a layer for inputs of these shapes, and return it. */
+<B extends Block> B initialize(B layer, Shape... shapes) {
     layer.initialize(manager, DataType.FLOAT32, shapes);
     return layer;
 }
 
-/** Return a number as an array; DJL would free that of a plain number before the backward pass. */
-NDArray number(NDManager manager, double number) {
+/** Return a number as an array; DJL would free a plain number's array before the backward pass. */
+NDArray makeScalar(NDManager manager, double number) {
     return manager.full(new Shape(1), (float) number);
 }
 
@@ -91,7 +91,7 @@ for (int factor : new int[] {0, 1, 3, 10}) {
 }
 
 // %% attend
-/** Transpose each matrix, whatever axes come before its two. */
+/** Transpose the last two axes. */
 NDArray transpose(NDArray X) {
     int axes = X.getShape().dimension();
     return X.swapAxes(axes - 2, axes - 1);
@@ -130,7 +130,7 @@ NDArray curve(NDArray x) {
 
 record Points(NDArray x, NDArray y) {}
 
-/** Draw noisy measurements of the curve at random places from 0 to 5. */
+/** Draw noisy measurements of the curve at random x from 0 to 5. */
 Points drawPoints(int count, int seed) {
     Engine.getInstance().setRandomSeed(seed);
     var x = manager.randomUniform(0, 5, new Shape(count)).sort();
@@ -140,16 +140,16 @@ Points drawPoints(int count, int seed) {
 // %% kernel-regression
 /** Return scores, the logarithm of a Gaussian kernel: shape (queries, keys). */
 NDArray closeness(NDArray queries, NDArray keys, NDArray width) {
-    var two = number(width.getManager(), 2);
+    var two = makeScalar(width.getManager(), 2);
     return queries.expandDims(1).sub(keys).square().neg().div(width.square().mul(two));
 }
 
-var measured = drawPoints(40, 0);
-NDArray x = measured.x(), y = measured.y();
+var points = drawPoints(40, 0);
+NDArray x = points.x(), y = points.y();
 var grid = manager.linspace(0, 5, 101);
 var fits = new LinkedHashMap<Number, NDArray>();
 for (Number width : List.of(0.05, 0.3, 3)) {
-    var scores = closeness(grid, x, number(manager, width.doubleValue()));
+    var scores = closeness(grid, x, makeScalar(manager, width.doubleValue()));
     fits.put(width, scores.softmax(1).matMul(y));
 }
 
@@ -178,11 +178,11 @@ Plots.curves(xs, ys)
 var maps = new NDList();
 var titles = new ArrayList<String>();
 for (Number width : fits.keySet()) {
-    maps.add(closeness(x, x, number(manager, width.doubleValue())).softmax(1));
+    maps.add(closeness(x, x, makeScalar(manager, width.doubleValue())).softmax(1));
     titles.add("Width " + width);
 }
-var scaled = new NDList(maps.stream().map(map -> map.div(map.max())).toList());
-Plots.heatmaps(NDArrays.stack(scaled).expandDims(0))
+var scaledMaps = new NDList(maps.stream().map(map -> map.div(map.max())).toList());
+Plots.heatmaps(NDArrays.stack(scaledMaps).expandDims(0))
         .xlabel("Keys")
         .ylabel("Queries")
         .titles(titles.toArray(String[]::new))
@@ -203,9 +203,9 @@ NDArray error(NDArray width, Points points, boolean hideItself) {
 }
 
 // %% learned-width
-/** Learn the width by gradient descent on its logarithm: it stays positive. */
+/** Learn the width by gradient descent on its logarithm, which keeps it positive. */
 double learnWidth(Points points, double start, boolean hideItself) {
-    var logWidth = number(manager, Math.log(start));
+    var logWidth = makeScalar(manager, Math.log(start));
     logWidth.setRequiresGradient(true);
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.1f)).build();
     for (int step = 0; step < 100; step++) {
@@ -224,10 +224,10 @@ double learnWidth(Points points, double start, boolean hideItself) {
 
 // %% learned-widths
 for (Number start : List.of(0.1, 1)) {
-    double width = learnWidth(measured, start.doubleValue(), true);
+    double width = learnWidth(points, start.doubleValue(), true);
     System.out.println("from %s, without itself: %.2f".formatted(start, width));
 }
-double unmaskedWidth = learnWidth(measured, 1, false);
+double unmaskedWidth = learnWidth(points, 1, false);
 System.out.println("from 1, itself among them: %.2f".formatted(unmaskedWidth));
 
 // %% four-scores
@@ -237,7 +237,7 @@ NDArray dot(NDArray Q, NDArray K) {
 
 NDArray scaledDot(NDArray Q, NDArray K) {
     double root = Math.sqrt(K.getShape().getLastDimension());
-    return Q.matMul(transpose(K)).div(number(Q.getManager(), root));
+    return Q.matMul(transpose(K)).div(makeScalar(Q.getManager(), root));
 }
 
 NDArray bilinear(NDArray Q, NDArray K, NDArray W) {
@@ -252,7 +252,7 @@ NDArray additive(NDArray Q, NDArray K, NDArray W_q, NDArray W_k, NDArray w) {
 
 // %% two-layers
 /** Make a projection with weights from -1/√n to 1/√n for n inputs. */
-Linear projection(int units, boolean hasBias) {
+Linear makeProjection(int units, boolean hasBias) {
     var layer = Linear.builder().setUnits(units).optBias(hasBias).build();
     var uniform = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
     layer.setInitializer(uniform, Parameter.Type.WEIGHT);
@@ -264,9 +264,9 @@ class AdditiveAttention {
     final Linear W_q, W_k, w_v;
 
     AdditiveAttention(int numHiddens, int querySize, int keySize) {
-        W_q = initialized(projection(numHiddens, false), new Shape(1, querySize));
-        W_k = initialized(projection(numHiddens, false), new Shape(1, keySize));
-        w_v = initialized(projection(1, false), new Shape(1, numHiddens));
+        W_q = initialize(makeProjection(numHiddens, false), new Shape(1, querySize));
+        W_k = initialize(makeProjection(numHiddens, false), new Shape(1, keySize));
+        w_v = initialize(makeProjection(1, false), new Shape(1, numHiddens));
     }
 
     NDArray forward(NDArray Q, NDArray K, NDArray V) {
@@ -275,8 +275,8 @@ class AdditiveAttention {
     }
 }
 
-/** Return the matrix by which a layer multiplies from the right. */
-NDArray matrix(Linear layer) {
+/** Return a layer's matrix, which multiplies its inputs from the right. */
+NDArray getMatrix(Linear layer) {
     return layer.getParameters().valueAt(0).getArray().transpose();
 }
 
@@ -287,8 +287,8 @@ var scaledLayer = new DotProductAttention(0);
 var additiveLayer = new AdditiveAttention(16, 8, 8);
 var layerOutputs = List.of(evaluate(scaledLayer, Q, K, V), additiveLayer.forward(Q, K, V));
 
-NDArray W_q = matrix(additiveLayer.W_q), W_k = matrix(additiveLayer.W_k);
-NDArray w = matrix(additiveLayer.w_v).squeeze(1);
+NDArray W_q = getMatrix(additiveLayer.W_q), W_k = getMatrix(additiveLayer.W_k);
+NDArray w = getMatrix(additiveLayer.w_v).squeeze(1);
 var manualOutputs = List.of(
         scaledDot(Q, K).softmax(-1).matMul(V),
         additive(Q, K, W_q, W_k, w).softmax(-1).matMul(V));
@@ -304,8 +304,8 @@ for (int i = 0; i < 2; i++) {
 
 // %% gaussian-or-dot
 NDArray gaussian(NDArray Q, NDArray K) {
-    var steps = Q.expandDims(2).sub(K.expandDims(1)); // (batch, queries, keys, d)
-    return steps.square().sum(new int[] {3}).div(-2);
+    var differences = Q.expandDims(2).sub(K.expandDims(1)); // (batch, queries, keys, d)
+    return differences.square().sum(new int[] {3}).div(-2);
 }
 
 float weightDifference(NDArray Q, NDArray K) {
@@ -322,7 +322,7 @@ System.out.println("keys of equal length:  weights differ by up to %.4f".formatt
 // %% saturation
 Engine.getInstance().setRandomSeed(0);
 var widths = IntStream.rangeClosed(2, 10).map(power -> 1 << power).toArray();
-// For each width: unscaled, and scaled.
+// The first row is for unscaled scores, the second for scaled ones.
 var largestWeights = new double[2][widths.length];
 var slopes = new double[2][widths.length];
 for (int i = 0; i < widths.length; i++) {
@@ -361,9 +361,9 @@ Plots.curves(powers, slopes)
 
 // %% masked
 /** Take the softmax over the visible keys; the others get a weight of zero. */
-NDArray maskedWeights(NDArray scores, NDArray visible) {
+NDArray maskedWeights(NDArray scores, NDArray isVisible) {
     var minusInfinity = scores.zerosLike().add(Float.NEGATIVE_INFINITY);
-    return NDArrays.where(visible, scores, minusInfinity).softmax(-1);
+    return NDArrays.where(isVisible, scores, minusInfinity).softmax(-1);
 }
 
 void show(NDList maps, String... titles) {
@@ -378,16 +378,16 @@ void show(NDList maps, String... titles) {
 
 Engine.getInstance().setRandomSeed(0);
 var position = manager.arange(5);
-var real = position.lt(3).broadcast(5, 5); // three real keys, two of padding
-var causal = position.lte(position.expandDims(1)); // no later key
+var isReal = position.lt(3).broadcast(5, 5); // three real keys, two of padding
+var causalMask = position.lte(position.expandDims(1)); // no later key
 scores = manager.randomNormal(new Shape(5, 5));
-var masks = Stream.of(real, causal, real.logicalAnd(causal));
+var masks = Stream.of(isReal, causalMask, isReal.logicalAnd(causalMask));
 show(
-        new NDList(masks.map(visible -> maskedWeights(scores, visible)).toList()),
+        new NDList(masks.map(mask -> maskedWeights(scores, mask)).toList()),
         "Padding", "Causal", "Both");
 
 // %% last-queries
-/** Return scaled attention of these queries, the last of X, with these masks. */
+/** Return the scaled attention of these queries over X, with these masks. */
 NDArray maskedAttention(
         DotProductAttention layer, NDArray queries, NDArray X, Map<String, Object> masks) {
     var inputs = new NDList(queries, X, X);
@@ -399,8 +399,8 @@ var layer = new DotProductAttention(0);
 var X = manager.randomNormal(new Shape(1, 5, 8));
 var outputAll = maskedAttention(layer, X, X, Map.of("causal", true));
 var outputLastTwo = maskedAttention(layer, X.get(":, -2:"), X, Map.of("causal", true));
-var seen = layer.attentionWeights().get(0).gt(0).sum(new int[] {1}).toLongArray();
-System.out.println("two queries: keys seen " + Arrays.toString(seen));
+var keysSeen = layer.attentionWeights().get(0).gt(0).sum(new int[] {1}).toLongArray();
+System.out.println("two queries: keys seen " + Arrays.toString(keysSeen));
 float difference = largestDifference(outputLastTwo, outputAll.get(":, -2:"));
 System.out.println("from the last two of five: largest difference %.4f".formatted(difference));
 
@@ -413,11 +413,11 @@ void printRow(String name, NDArray weights) {
     System.out.println();
 }
 
-real = position.gte(2).broadcast(5, 5); // here the padding comes first
-weights = maskedWeights(scores, real.logicalAnd(causal));
+isReal = position.gte(2).broadcast(5, 5); // here the padding comes first
+weights = maskedWeights(scores, isReal.logicalAnd(causalMask));
 printRow("by hand:   ", weights.get(0));
 var minusInfinity = manager.full(new Shape(5, 5), Float.NEGATIVE_INFINITY);
-var bias = NDArrays.where(real, minusInfinity.zerosLike(), minusInfinity);
+var bias = NDArrays.where(isReal, minusInfinity.zerosLike(), minusInfinity);
 maskedAttention(layer, X, X, Map.of("causal", true, "scoreBias", bias));
 printRow("the layer: ", layer.attentionWeights().get(0).get(0));
 
@@ -451,7 +451,7 @@ for (int i = 0; i < 3; i++) {
 
 // %% look-up
 /** Make a table with a vector for each letter or digit. */
-Block embedding(int size) {
+Block makeEmbedding(int size) {
     var table = new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(32).build();
     table.setInitializer(new NormalInitializer(1), Parameter.Type.WEIGHT);
     return table;
@@ -459,12 +459,12 @@ Block embedding(int size) {
 
 /** A dictionary with learned queries, keys and values, which scores each digit. */
 class LookUp extends AbstractBlock {
-    final Block letter = addChildBlock("letter", embedding(26));
-    final Block digit = addChildBlock("digit", embedding(10));
-    final Block W_q = addChildBlock("W_q", projection(32, false));
-    final Block W_k = addChildBlock("W_k", projection(32, false));
-    final Block W_v = addChildBlock("W_v", projection(32, false));
-    final Block output = addChildBlock("output", projection(10, true));
+    final Block letter = addChildBlock("letter", makeEmbedding(26));
+    final Block digit = addChildBlock("digit", makeEmbedding(10));
+    final Block W_q = addChildBlock("W_q", makeProjection(32, false));
+    final Block W_k = addChildBlock("W_k", makeProjection(32, false));
+    final Block W_v = addChildBlock("W_v", makeProjection(32, false));
+    final Block output = addChildBlock("output", makeProjection(10, true));
     NDArray weights;
 
     /** Take the entries' letters and digits, and the letters asked for. */
@@ -486,7 +486,7 @@ class LookUp extends AbstractBlock {
 
     @Override
     protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
-        getChildren().values().forEach(part -> part.initialize(manager, type, new Shape(1, 32)));
+        getChildren().values().forEach(block -> block.initialize(manager, type, new Shape(1, 32)));
     }
 
     @Override
@@ -499,7 +499,7 @@ class LookUp extends AbstractBlock {
 /** Train the model for 150 steps from this seed, each on new examples. */
 <B extends Block> B train(B model, int seed, Function<NDManager, Examples> draw) {
     Engine.getInstance().setRandomSeed(seed);
-    initialized(model);
+    initialize(model);
     model.getParameters().values().forEach(part -> part.getArray().setRequiresGradient(true));
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.015f)).build();
     var loss = Loss.softmaxCrossEntropyLoss();
@@ -512,10 +512,10 @@ class LookUp extends AbstractBlock {
             var rows = new NDList(logits.reshape(-1, 10));
             gradients.backward(loss.evaluate(new NDList(batch.answers().flatten()), rows));
         }
-        model.getParameters().forEach(named -> {
-            var weights = named.getValue().getArray();
+        model.getParameters().forEach(pair -> {
+            var weights = pair.getValue().getArray();
             try (var gradient = weights.getGradient()) {
-                adam.update(named.getKey(), weights, gradient);
+                adam.update(pair.getKey(), weights, gradient);
             }
         });
     }
@@ -552,9 +552,9 @@ Map<Integer, double[]> accuracyBySize(List<? extends Block> models) {
     return accuracies;
 }
 
-Function<NDManager, Examples> drawSix = scratch -> drawDictionaries(scratch, 64, 6);
+Function<NDManager, Examples> drawBatch = scratch -> drawDictionaries(scratch, 64, 6);
 var seeds = List.of(0, 1, 2, 3, 4);
-var models = seeds.stream().map(seed -> train(new LookUp(), seed, drawSix)).toList();
+var models = seeds.stream().map(seed -> train(new LookUp(), seed, drawBatch)).toList();
 var accuracies = accuracyBySize(models);
 
 // %% shares tags=["tolerance:absolute=0.02"]
@@ -609,15 +609,15 @@ for (int i = 0; i < names.size(); i++) {
 
 // %% removed
 evaluate(model, letters, digits, questions);
-var sharpest = model.weights.argMax(2); // the entry each question looks at
-var isSharpest = sharpest.oneHot(6).gt(0);
+var heaviest = model.weights.argMax(2); // the entry each question looks at
+var isHeaviest = heaviest.oneHot(6).gt(0);
 scores = model.scores(queries, entries);
 values = evaluate(model.W_v, entries);
-var othersOnly = maskedWeights(scores, isSharpest.logicalNot()).matMul(values);
-var sharpestOnly = maskedWeights(scores, isSharpest).matMul(values);
+var othersOnly = maskedWeights(scores, isHeaviest.logicalNot()).matMul(values);
+var heaviestOnly = maskedWeights(scores, isHeaviest).matMul(values);
 double[] maskedAccuracies = {
     accuracy(evaluate(model.output, othersOnly), answers),
-    accuracy(evaluate(model.output, sharpestOnly), answers)
+    accuracy(evaluate(model.output, heaviestOnly), answers)
 };
 
 // %% removed-shown tags=["tolerance:absolute=0.03"]
@@ -640,17 +640,17 @@ for (var weights : weightSets) {
 var isNear = grid.expandDims(1).sub(x).abs().lt(0.3);
 var box = maskedWeights(manager.zeros(new Shape(101, 40)), isNear).matMul(y);
 difference = 0;
-int empty = 0;
+int numEmpty = 0;
 for (int i = 0; i < 101; i++) {
     var nearby = y.get(isNear.get(i));
     if (nearby.size() == 0) {
-        empty++;
+        numEmpty++;
     } else {
         difference = Math.max(difference, largestDifference(box.get(i), nearby.mean()));
     }
 }
 var line = "largest difference: %.4f; places without a point nearby: %d";
-System.out.println(line.formatted(difference, empty));
+System.out.println(line.formatted(difference, numEmpty));
 
 // %% solution-width
 var widthsByCount = new LinkedHashMap<Integer, double[]>(); // from low to high
@@ -667,7 +667,7 @@ widthsByCount.forEach((count, runs) -> {
 
 // %% solution-additive
 class AdditiveLookUp extends LookUp {
-    final Block w = addChildBlock("w", projection(1, false));
+    final Block w = addChildBlock("w", makeProjection(1, false));
 
     @Override
     NDArray scores(NDArray queries, NDArray keys) {
@@ -678,7 +678,7 @@ class AdditiveLookUp extends LookUp {
 }
 
 var additiveModels = seeds.stream()
-        .map(seed -> train(new AdditiveLookUp(), seed, drawSix))
+        .map(seed -> train(new AdditiveLookUp(), seed, drawBatch))
         .toList();
 accuracies = accuracyBySize(additiveModels);
 
@@ -691,10 +691,10 @@ accuracies.forEach((size, runs) -> {
 // %% solution-reversal
 /** A model that writes digits backwards; a key is the sum of place and digit. */
 class Reverser extends AbstractBlock {
-    final Block digit = addChildBlock("digit", embedding(10));
-    final Block query = addChildBlock("query", embedding(8));
-    final Block place = addChildBlock("place", embedding(8));
-    final Block output = addChildBlock("output", projection(10, true));
+    final Block digit = addChildBlock("digit", makeEmbedding(10));
+    final Block query = addChildBlock("query", makeEmbedding(8));
+    final Block place = addChildBlock("place", makeEmbedding(8));
+    final Block output = addChildBlock("output", makeProjection(10, true));
     NDArray weights;
 
     @Override
@@ -709,7 +709,7 @@ class Reverser extends AbstractBlock {
 
     @Override
     protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
-        getChildren().values().forEach(part -> part.initialize(manager, type, new Shape(1, 32)));
+        getChildren().values().forEach(block -> block.initialize(manager, type, new Shape(1, 32)));
     }
 
     @Override

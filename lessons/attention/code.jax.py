@@ -81,7 +81,7 @@ def curve(x):
 
 
 def draw_points(count, seed):
-    """Draw noisy measurements of the curve at random places from 0 to 5."""
+    """Draw noisy measurements of the curve at random x from 0 to 5."""
     x_key, noise_key = jax.random.split(jax.random.key(seed))
     x = jnp.sort(5 * jax.random.uniform(x_key, count))
     return x, curve(x) + 0.3 * jax.random.normal(noise_key, count)
@@ -134,14 +134,14 @@ def error(width, x, y, hide_itself=True):
 # %% learned-width
 @partial(jax.jit, static_argnames="hide_itself")
 def learn_width(x, y, start, hide_itself=True):
-    """Learn the width by gradient descent on its logarithm: it stays positive."""
+    """Learn the width by gradient descent on its logarithm, which keeps it positive."""
 
-    def error_at(log_width):
+    def loss(log_width):
         return error(jnp.exp(log_width), x, y, hide_itself)
 
     def step(_, state):
         log_width, adam_state = state
-        update, adam_state = adam.update(jax.grad(error_at)(log_width), adam_state)
+        update, adam_state = adam.update(jax.grad(loss)(log_width), adam_state)
         return optax.apply_updates(log_width, update), adam_state
 
     log_width = jnp.log(start)
@@ -233,8 +233,9 @@ print(f"keys of equal length:  weights differ by up to {difference:.4f}")
 widths = [2**power for power in range(2, 11)]
 largest_weights = {"unscaled": [], "scaled": []}
 slopes = {"unscaled": [], "scaled": []}
+# Queries and keys of all widths are cut from one sample.
 samples = jax.random.normal(jax.random.key(13), (1000, 11, 1024))
-for width in widths:  # all are cut from one sample
+for width in widths:
     query, ten_keys = samples[:, :1, :width], samples[:, 1:, :width]
     for name, score in ("unscaled", dot), ("scaled", scaled_dot):
         weights = jax.nn.softmax(score(query, ten_keys))[:, 0]
@@ -268,12 +269,12 @@ d2l.plot(
 
 
 # %% masked
-def masked_weights(scores, visible):
+def masked_weights(scores, is_visible):
     """Take the softmax over the visible keys; the others get a weight of zero."""
-    return jax.nn.softmax(jnp.where(visible, scores, -jnp.inf))
+    return jax.nn.softmax(jnp.where(is_visible, scores, -jnp.inf))
 
 
-def show(*maps, titles):
+def show(maps, titles):
     d2l.show_heatmaps(
         d2l.stack(maps)[None],
         xlabel="Keys",
@@ -285,13 +286,12 @@ def show(*maps, titles):
 
 
 position = jnp.arange(5)
-real = jnp.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
-causal = position <= position[:, None]  # no later key
+is_real = jnp.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
+causal_mask = position <= position[:, None]  # no later key
 scores = jax.random.normal(jax.random.key(14), (5, 5))
-show(
-    *(masked_weights(scores, visible) for visible in (real, causal, real & causal)),
-    titles=["Padding", "Causal", "Both"],
-)
+masks = is_real, causal_mask, is_real & causal_mask
+maps = [masked_weights(scores, mask) for mask in masks]
+show(maps, titles=["Padding", "Causal", "Both"])
 
 # %% last-queries
 layer = d2l.DotProductAttention(dropout=0)
@@ -303,10 +303,10 @@ difference = jnp.abs(output_last_two - output_all[:, -2:]).max()
 print(f"from the last two of five: largest difference {difference:.4f}")
 
 # %% empty-row
-real = jnp.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
-weights = masked_weights(scores, real & causal)
+is_real = jnp.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
+weights = masked_weights(scores, is_real & causal_mask)
 print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
-bias = jnp.where(real, 0.0, -jnp.inf)
+bias = jnp.where(is_real, 0.0, -jnp.inf)
 _, weights = layer.apply({}, X, X, X, causal=True, score_bias=bias)
 print("the layer: ", *(f"{weight:5.2f}" for weight in weights[0, 0]))
 
@@ -335,7 +335,7 @@ for letters, digits, questions, answers in zip(
 
 
 # %% look-up
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; Flax draws shorter ones."""
     return nn.Embed(rows, width, embedding_init=nn.initializers.normal(stddev=1))
 
@@ -347,7 +347,7 @@ class LookUp(nn.Module):
 
     def setup(self):
         width = self.num_hiddens
-        self.letter, self.digit = table(26, width), table(10, width)
+        self.letter, self.digit = make_table(26, width), make_table(10, width)
         self.W_q, self.W_k, self.W_v = (
             nn.Dense(width, use_bias=False) for _ in range(3)
         )
@@ -481,14 +481,14 @@ for share, name in zip(part_accuracies, names, strict=True):
 
 # %% removed
 _, weights = ask(*model.unbind(), letters, digits, questions)
-sharpest = weights.argmax(axis=-1)  # the entry each question looks at
-is_sharpest = jax.nn.one_hot(sharpest, 6, dtype=bool)
+heaviest = weights.argmax(axis=-1)  # the entry each question looks at
+is_heaviest = jax.nn.one_hot(heaviest, 6, dtype=bool)
 scores = scaled_dot(model.W_q(queries), model.W_k(entries))
-others_only = masked_weights(scores, ~is_sharpest) @ model.W_v(entries)
-sharpest_only = masked_weights(scores, is_sharpest) @ model.W_v(entries)
+others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
+heaviest_only = masked_weights(scores, is_heaviest) @ model.W_v(entries)
 masked_accuracies = [
     (model.output(Y).argmax(axis=-1) == answers).mean()
-    for Y in (others_only, sharpest_only)
+    for Y in (others_only, heaviest_only)
 ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
@@ -557,9 +557,9 @@ class Reverser(nn.Module):
     length: int = 8
 
     def setup(self):
-        self.digit = table(10, self.num_hiddens)
+        self.digit = make_table(10, self.num_hiddens)
         self.query, self.place = (
-            table(self.length, self.num_hiddens) for _ in range(2)
+            make_table(self.length, self.num_hiddens) for _ in range(2)
         )
         self.output = nn.Dense(10)
 

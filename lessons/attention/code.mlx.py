@@ -68,7 +68,7 @@ def curve(x):
 
 
 def draw_points(count, seed):
-    """Draw noisy measurements of the curve at random places from 0 to 5."""
+    """Draw noisy measurements of the curve at random x from 0 to 5."""
     mx.random.seed(seed)
     x = mx.sort(5 * mx.random.uniform(shape=(count,)))
     return x, curve(x) + 0.3 * mx.random.normal((count,))
@@ -121,7 +121,7 @@ def error(width, x, y, hide_itself=True):
 
 # %% learned-width
 def learn_width(x, y, start, **options):
-    """Learn the width by gradient descent on its logarithm: it stays positive."""
+    """Learn the width by gradient descent on its logarithm, which keeps it positive."""
 
     def loss(parameters):
         return error(parameters["log_width"].exp(), x, y, **options)
@@ -131,7 +131,7 @@ def learn_width(x, y, start, **options):
     for _ in range(100):
         gradients = mx.grad(loss)(parameters)
         parameters = optimizer.apply_gradients(gradients, parameters)
-        # MLX computes only on request; without one here, all steps would pile up.
+        # MLX computes only on request: without this one, all steps would pile up.
         mx.eval(parameters, optimizer.state)
     return parameters["log_width"].exp().item()
 
@@ -251,12 +251,12 @@ d2l.plot(
 
 
 # %% masked
-def masked_weights(scores, visible):
+def masked_weights(scores, is_visible):
     """Take the softmax over the visible keys; the others get a weight of zero."""
-    return mx.softmax(mx.where(visible, scores, -math.inf), axis=-1)
+    return mx.softmax(mx.where(is_visible, scores, -math.inf), axis=-1)
 
 
-def show(*maps, titles):
+def show(maps, titles):
     d2l.show_heatmaps(
         mx.stack(maps)[None],
         xlabel="Keys",
@@ -269,13 +269,12 @@ def show(*maps, titles):
 
 mx.random.seed(0)
 position = mx.arange(5)
-real = mx.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
-causal = position <= position[:, None]  # no later key
+is_real = mx.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
+causal_mask = position <= position[:, None]  # no later key
 scores = mx.random.normal((5, 5))
-show(
-    *(masked_weights(scores, visible) for visible in (real, causal, real & causal)),
-    titles=["Padding", "Causal", "Both"],
-)
+masks = is_real, causal_mask, is_real & causal_mask
+maps = [masked_weights(scores, mask) for mask in masks]
+show(maps, titles=["Padding", "Causal", "Both"])
 
 # %% last-queries
 mx.random.seed(0)
@@ -288,10 +287,10 @@ difference = (output_last_two - output_all[:, -2:]).abs().max()
 print(f"from the last two of five: largest difference {difference:.4f}")
 
 # %% empty-row
-real = mx.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
-weights = masked_weights(scores, real & causal)
+is_real = mx.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
+weights = masked_weights(scores, is_real & causal_mask)
 print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
-bias = mx.where(real, 0.0, -math.inf)
+bias = mx.where(is_real, 0.0, -math.inf)
 layer(X, X, X, causal=True, score_bias=bias)
 print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
 
@@ -321,7 +320,7 @@ for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=Tru
 
 
 # %% look-up
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; MLX draws shorter ones."""
     embedding = nn.Embedding(rows, width)
     embedding.weight = mx.random.normal(embedding.weight.shape)
@@ -333,7 +332,8 @@ class LookUp(nn.Module):
 
     def __init__(self, num_hiddens=32):
         super().__init__()
-        self.letter, self.digit = table(26, num_hiddens), table(10, num_hiddens)
+        self.letter = make_table(26, num_hiddens)
+        self.digit = make_table(10, num_hiddens)
         self.W_q, self.W_k, self.W_v = (
             nn.Linear(num_hiddens, num_hiddens, bias=False) for _ in range(3)
         )
@@ -436,14 +436,14 @@ for share, name in zip(part_accuracies, names, strict=True):
 
 # %% removed
 _, weights = model(letters, digits, questions)
-sharpest = weights.argmax(axis=-1)  # the entry each question looks at
-is_sharpest = sharpest[:, :, None] == mx.arange(6)
+heaviest = weights.argmax(axis=-1)  # the entry each question looks at
+is_heaviest = heaviest[:, :, None] == mx.arange(6)
 scores = scaled_dot(model.W_q(queries), model.W_k(entries))
-others_only = masked_weights(scores, ~is_sharpest) @ model.W_v(entries)
-sharpest_only = masked_weights(scores, is_sharpest) @ model.W_v(entries)
+others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
+heaviest_only = masked_weights(scores, is_heaviest) @ model.W_v(entries)
 masked_accuracies = [
     (model.output(Y).argmax(axis=-1) == answers).mean()
-    for Y in (others_only, sharpest_only)
+    for Y in (others_only, heaviest_only)
 ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
@@ -510,8 +510,8 @@ class Reverser(nn.Module):
 
     def __init__(self, num_hiddens=32, length=8):
         super().__init__()
-        self.digit = table(10, num_hiddens)
-        self.query, self.place = (table(length, num_hiddens) for _ in range(2))
+        self.digit = make_table(10, num_hiddens)
+        self.query, self.place = (make_table(length, num_hiddens) for _ in range(2))
         self.output = nn.Linear(num_hiddens, 10)
 
     def __call__(self, digits):

@@ -71,7 +71,7 @@ def curve(x):
 
 
 def draw_points(count, seed):
-    """Draw noisy measurements of the curve at random places from 0 to 5."""
+    """Draw noisy measurements of the curve at random x from 0 to 5."""
     npx.random.seed(seed)
     x = np.sort(5 * d2l.rand(count))
     return x, curve(x) + 0.3 * d2l.randn(count)
@@ -124,7 +124,7 @@ def error(width, x, y, hide_itself=True):
 
 # %% learned-width
 def learn_width(x, y, start, **options):
-    """Learn the width by gradient descent on its logarithm: it stays positive."""
+    """Learn the width by gradient descent on its logarithm, which keeps it positive."""
     log_start = init.Constant(math.log(start))
     log_width = gluon.Parameter("log_width", shape=(1,), init=log_start)
     log_width.initialize()
@@ -190,8 +190,8 @@ for name, layer_output, output in zip(
 
 # %% gaussian-or-dot
 def gaussian(Q, K):
-    steps = np.expand_dims(Q, 2) - np.expand_dims(K, 1)
-    return -(steps**2).sum(axis=-1) / 2
+    differences = np.expand_dims(Q, 2) - np.expand_dims(K, 1)
+    return -(differences**2).sum(axis=-1) / 2
 
 
 def weight_difference(Q, K):
@@ -247,12 +247,12 @@ d2l.plot(
 
 
 # %% masked
-def masked_weights(scores, visible):
+def masked_weights(scores, is_visible):
     """Take the softmax over the visible keys; the others get a weight of zero."""
-    return npx.softmax(np.where(visible, scores, -math.inf), axis=-1)
+    return npx.softmax(np.where(is_visible, scores, -math.inf), axis=-1)
 
 
-def show(*maps, titles):
+def show(maps, titles):
     d2l.show_heatmaps(
         d2l.stack(maps)[None],
         xlabel="Keys",
@@ -265,13 +265,12 @@ def show(*maps, titles):
 
 npx.random.seed(0)
 position = np.arange(5)
-real = np.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
-causal = position <= position[:, None]  # no later key
+is_real = np.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
+causal_mask = position <= position[:, None]  # no later key
 scores = d2l.randn(5, 5)
-show(
-    *(masked_weights(scores, visible) for visible in (real, causal, real & causal)),
-    titles=["Padding", "Causal", "Both"],
-)
+masks = is_real, causal_mask, is_real & causal_mask
+maps = [masked_weights(scores, mask) for mask in masks]
+show(maps, titles=["Padding", "Causal", "Both"])
 
 # %% last-queries
 npx.random.seed(0)
@@ -284,10 +283,10 @@ difference = np.abs(output_last_two - output_all[:, -2:]).max()
 print(f"from the last two of five: largest difference {difference:.4f}")
 
 # %% empty-row
-real = np.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
-weights = masked_weights(scores, real & causal)
+is_real = np.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
+weights = masked_weights(scores, is_real & causal_mask)
 print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
-bias = np.where(real, d2l.zeros((5, 5)), -math.inf)
+bias = np.where(is_real, d2l.zeros((5, 5)), -math.inf)
 layer(X, X, X, causal=True, score_bias=bias)
 print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
 
@@ -339,7 +338,7 @@ class LookUp(nn.Block):
 
 
 # %% train
-def batches(count, examples):
+def cut_batches(count, examples):
     """Cut examples into batches: drawing all of them at once is faster."""
     return zip(*(np.split(array, count) for array in examples), strict=True)
 
@@ -351,7 +350,7 @@ def train(seed, model_class=LookUp):
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
-    for *inputs, answers in batches(150, draw_dictionaries(150 * 64)):
+    for *inputs, answers in cut_batches(150, draw_dictionaries(150 * 64)):
         with autograd.record():
             loss = cross_entropy(model(*inputs), answers)
         loss.backward()
@@ -423,14 +422,14 @@ for share, name in zip(part_accuracies, names, strict=True):
 
 # %% removed
 model(letters, digits, questions)
-sharpest = model.weights.argmax(axis=-1)  # the entry each question looks at
-is_sharpest = npx.one_hot(sharpest, 6) > 0
+heaviest = model.weights.argmax(axis=-1)  # the entry each question looks at
+is_heaviest = npx.one_hot(heaviest, 6) > 0
 scores = scaled_dot(model.W_q(queries), model.W_k(entries))
-others_only = masked_weights(scores, ~is_sharpest) @ model.W_v(entries)
-sharpest_only = masked_weights(scores, is_sharpest) @ model.W_v(entries)
+others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
+heaviest_only = masked_weights(scores, is_heaviest) @ model.W_v(entries)
 masked_accuracies = [
     (model.output(Y).argmax(axis=-1) == answers).mean()
-    for Y in (others_only, sharpest_only)
+    for Y in (others_only, heaviest_only)
 ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
@@ -520,7 +519,7 @@ def train_reverser(seed):
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()
-    for (digits,) in batches(150, [np.random.randint(10, size=(150 * 64, 8))]):
+    for (digits,) in cut_batches(150, [np.random.randint(10, size=(150 * 64, 8))]):
         with autograd.record():
             loss = cross_entropy(model(digits), digits[:, ::-1])
         loss.backward()

@@ -71,7 +71,7 @@ def curve(x):
 
 
 def draw_points(count, seed):
-    """Draw noisy measurements of the curve at random places from 0 to 5."""
+    """Draw noisy measurements of the curve at random x from 0 to 5."""
     paddle.seed(seed)
     x = (5 * d2l.rand((count,))).sort()
     return x, curve(x) + 0.3 * d2l.randn((count,))
@@ -123,7 +123,7 @@ def error(width, x, y, hide_itself=True):
 
 # %% learned-width
 def learn_width(x, y, start, **options):
-    """Learn the width by gradient descent on its logarithm: it stays positive."""
+    """Learn the width by gradient descent on its logarithm, which keeps it positive."""
     log_width = d2l.tensor(math.log(start), stop_gradient=False)
     optimizer = paddle.optimizer.Adam(0.1, parameters=[log_width])
     for _ in range(100):
@@ -220,7 +220,7 @@ for width in widths:
         largest_weights[name].append(weights.max(axis=1).mean())
         outer = weights.unsqueeze(2) * weights.unsqueeze(1)
         derivative = paddle.diag_embed(weights) - outer
-        # Over two axes, Paddle's default norm is the spectral one.
+        # Over two axes, Paddle's default is the spectral norm.
         slopes[name].append(derivative.norm("fro", axis=[1, 2]).median())
 
 # %% largest-weight
@@ -248,15 +248,15 @@ d2l.plot(
 
 
 # %% masked
-def masked_weights(scores, visible):
+def masked_weights(scores, is_visible):
     """Take the softmax over the visible keys; the others get a weight of zero."""
-    weights = F.softmax(scores.masked_fill(~visible, -math.inf), axis=-1)
+    weights = F.softmax(scores.masked_fill(~is_visible, -math.inf), axis=-1)
     # Paddle's softmax leaves hidden keys a weight of 1.6e-28; make it zero.
-    weights = weights.masked_fill(~visible, 0)
+    weights = weights.masked_fill(~is_visible, 0)
     return weights / weights.sum(axis=-1, keepdim=True)
 
 
-def show(*maps, titles):
+def show(maps, titles):
     d2l.show_heatmaps(
         d2l.stack(maps).unsqueeze(0),
         xlabel="Keys",
@@ -268,14 +268,13 @@ def show(*maps, titles):
 
 
 position = d2l.arange(5)
-real = (position < 3).expand([5, 5])  # three real keys, two of padding
-causal = position <= position.unsqueeze(1)  # no later key
+is_real = (position < 3).expand([5, 5])  # three real keys, two of padding
+causal_mask = position <= position.unsqueeze(1)  # no later key
 paddle.seed(0)
 scores = d2l.randn((5, 5))
-show(
-    *(masked_weights(scores, visible) for visible in (real, causal, real & causal)),
-    titles=["Padding", "Causal", "Both"],
-)
+masks = is_real, causal_mask, is_real & causal_mask
+maps = [masked_weights(scores, mask) for mask in masks]
+show(maps, titles=["Padding", "Causal", "Both"])
 
 # %% last-queries
 paddle.seed(0)
@@ -288,10 +287,10 @@ difference = (output_last_two - output_all[:, -2:]).abs().max()
 print(f"from the last two of five: largest difference {difference:.4f}")
 
 # %% empty-row
-real = (position >= 2).expand([5, 5])  # here the padding comes first
-weights = masked_weights(scores, real & causal)
+is_real = (position >= 2).expand([5, 5])  # here the padding comes first
+weights = masked_weights(scores, is_real & causal_mask)
 print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
-bias = d2l.zeros((5, 5)).masked_fill(~real, -math.inf)
+bias = d2l.zeros((5, 5)).masked_fill(~is_real, -math.inf)
 layer(X, X, X, causal=True, score_bias=bias)
 print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
 
@@ -317,7 +316,7 @@ for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=Tru
 
 
 # %% look-up
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1."""
     return nn.Embedding(rows, width, weight_attr=nn.initializer.Normal())
 
@@ -327,7 +326,8 @@ class LookUp(nn.Layer):
 
     def __init__(self, num_hiddens=32):
         super().__init__()
-        self.letter, self.digit = table(26, num_hiddens), table(10, num_hiddens)
+        self.letter = make_table(26, num_hiddens)
+        self.digit = make_table(10, num_hiddens)
         self.W_q, self.W_k, self.W_v = (
             nn.Linear(num_hiddens, num_hiddens, bias_attr=False) for _ in range(3)
         )
@@ -425,14 +425,14 @@ for share, name in zip(part_accuracies, names, strict=True):
 # %% removed
 with paddle.no_grad():
     model(letters, digits, questions)
-    sharpest = model.weights.argmax(axis=-1)  # the entry each question looks at
-    is_sharpest = F.one_hot(sharpest, 6).astype(bool)
+    heaviest = model.weights.argmax(axis=-1)  # the entry each question looks at
+    is_heaviest = F.one_hot(heaviest, 6).astype(bool)
     scores = scaled_dot(model.W_q(queries), model.W_k(entries))
-    others_only = masked_weights(scores, ~is_sharpest) @ model.W_v(entries)
-    sharpest_only = masked_weights(scores, is_sharpest) @ model.W_v(entries)
+    others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
+    heaviest_only = masked_weights(scores, is_heaviest) @ model.W_v(entries)
     masked_accuracies = [
         (model.output(Y).argmax(axis=-1) == answers).astype("float32").mean()
-        for Y in (others_only, sharpest_only)
+        for Y in (others_only, heaviest_only)
     ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
@@ -500,8 +500,8 @@ class Reverser(nn.Layer):
 
     def __init__(self, num_hiddens=32, length=8):
         super().__init__()
-        self.digit = table(10, num_hiddens)
-        self.query, self.place = (table(length, num_hiddens) for _ in range(2))
+        self.digit = make_table(10, num_hiddens)
+        self.query, self.place = (make_table(length, num_hiddens) for _ in range(2))
         self.output = nn.Linear(num_hiddens, 10)
 
     def forward(self, digits):

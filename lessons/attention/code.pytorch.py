@@ -66,7 +66,7 @@ def curve(x):
 
 
 def draw_points(count, seed):
-    """Draw noisy measurements of the curve at random places from 0 to 5."""
+    """Draw noisy measurements of the curve at random x from 0 to 5."""
     torch.manual_seed(seed)
     x = (5 * torch.rand(count)).sort().values
     return x, curve(x) + 0.3 * torch.randn(count)
@@ -118,7 +118,7 @@ def error(width, x, y, hide_itself=True):
 
 # %% learned-width
 def learn_width(x, y, start, **options):
-    """Learn the width by gradient descent on its logarithm: it stays positive."""
+    """Learn the width by gradient descent on its logarithm, which keeps it positive."""
     log_width = torch.tensor(math.log(start), requires_grad=True)
     optimizer = torch.optim.Adam([log_width], lr=0.1)
     for _ in range(100):
@@ -239,12 +239,12 @@ d2l.plot(
 
 
 # %% masked
-def masked_weights(scores, visible):
+def masked_weights(scores, is_visible):
     """Take the softmax over the visible keys; the others get a weight of zero."""
-    return scores.masked_fill(~visible, -math.inf).softmax(dim=-1)
+    return scores.masked_fill(~is_visible, -math.inf).softmax(dim=-1)
 
 
-def show(*maps, titles):
+def show(maps, titles):
     d2l.show_heatmaps(
         torch.stack(maps)[None],
         xlabel="Keys",
@@ -257,13 +257,12 @@ def show(*maps, titles):
 
 torch.manual_seed(0)
 position = torch.arange(5)
-real = (position < 3).expand(5, 5)  # three real keys, two of padding
-causal = position <= position[:, None]  # no later key
+is_real = (position < 3).expand(5, 5)  # three real keys, two of padding
+causal_mask = position <= position[:, None]  # no later key
 scores = torch.randn(5, 5)
-show(
-    *(masked_weights(scores, visible) for visible in (real, causal, real & causal)),
-    titles=["Padding", "Causal", "Both"],
-)
+masks = is_real, causal_mask, is_real & causal_mask
+maps = [masked_weights(scores, mask) for mask in masks]
+show(maps, titles=["Padding", "Causal", "Both"])
 
 # %% last-queries
 torch.manual_seed(0)
@@ -276,10 +275,10 @@ difference = (output_last_two - output_all[:, -2:]).abs().max()
 print(f"from the last two of five: largest difference {difference:.4f}")
 
 # %% empty-row
-real = (position >= 2).expand(5, 5)  # here the padding comes first
-weights = masked_weights(scores, real & causal)
+is_real = (position >= 2).expand(5, 5)  # here the padding comes first
+weights = masked_weights(scores, is_real & causal_mask)
 print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
-bias = torch.zeros(5, 5).masked_fill(~real, -math.inf)
+bias = torch.zeros(5, 5).masked_fill(~is_real, -math.inf)
 layer(X, X, X, causal=True, score_bias=bias)
 print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
 
@@ -288,8 +287,8 @@ torch.manual_seed(0)
 function = nn.functional.scaled_dot_product_attention
 layer = nn.MultiheadAttention(8, 1)
 identity = torch.eye(5)[None]  # with these values, the answers are the weights
-function_weights = function(X, X, identity, attn_mask=causal)[0]
-_, layer_weights = layer(X[0], X[0], X[0], attn_mask=causal)
+function_weights = function(X, X, identity, attn_mask=causal_mask)[0]
+_, layer_weights = layer(X[0], X[0], X[0], attn_mask=causal_mask)
 causal_weights = function(X[:, -2:], X, identity, is_causal=True)[0]
 for name, weights in (
     ("function", function_weights),
@@ -419,14 +418,14 @@ for share, name in zip(part_accuracies, names, strict=True):
 # %% removed
 with torch.no_grad():
     model(letters, digits, questions)
-    sharpest = model.weights.argmax(dim=-1)  # the entry each question looks at
-    is_sharpest = nn.functional.one_hot(sharpest, 6).bool()
+    heaviest = model.weights.argmax(dim=-1)  # the entry each question looks at
+    is_heaviest = nn.functional.one_hot(heaviest, 6).bool()
     scores = scaled_dot(model.W_q(queries), model.W_k(entries))
-    others_only = masked_weights(scores, ~is_sharpest) @ model.W_v(entries)
-    sharpest_only = masked_weights(scores, is_sharpest) @ model.W_v(entries)
+    others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
+    heaviest_only = masked_weights(scores, is_heaviest) @ model.W_v(entries)
     masked_accuracies = [
         (model.output(Y).argmax(dim=-1) == answers).float().mean()
-        for Y in (others_only, sharpest_only)
+        for Y in (others_only, heaviest_only)
     ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]

@@ -29,9 +29,8 @@ query = d2l.tensor([0.0, 1])  # a lime: not sweet, a little sour
 scores = tf.linalg.matvec(keys, query)  # how well does each key fit?
 powers = tf.exp(scores)
 weights = powers / tf.reduce_sum(powers)  # softmax: positive, and they sum to 1
-answer = tf.reduce_sum(
-    weights * values
-)  # the average of the values, with these weights
+# the average of the values, with these weights
+answer = tf.reduce_sum(weights * values)
 
 for score, weight, fruit in zip(scores, weights, fruits, strict=True):
     print(f"{score:4.0f}{weight:8.3f}   {fruit}")
@@ -73,7 +72,7 @@ def curve(x):
 
 
 def draw_points(count, seed):
-    """Draw noisy measurements of the curve at random places from 0 to 5."""
+    """Draw noisy measurements of the curve at random x from 0 to 5."""
     keras.utils.set_random_seed(seed)
     x = tf.sort(5 * d2l.rand((count,)))
     return x, curve(x) + 0.3 * d2l.normal((count,))
@@ -126,7 +125,7 @@ def error(width, x, y, hide_itself=True):
 
 # %% learned-width
 def learn_width(x, y, start, **options):
-    """Learn the width by gradient descent on its logarithm: it stays positive."""
+    """Learn the width by gradient descent on its logarithm, which keeps it positive."""
     log_width = tf.Variable(math.log(start))
     adam = keras.optimizers.Adam(0.1)
     adam.build([log_width])
@@ -256,12 +255,12 @@ d2l.plot(
 
 
 # %% masked
-def masked_weights(scores, visible):
+def masked_weights(scores, is_visible):
     """Take the softmax over the visible keys; the others get a weight of zero."""
-    return tf.nn.softmax(tf.where(visible, scores, -math.inf))
+    return tf.nn.softmax(tf.where(is_visible, scores, -math.inf))
 
 
-def show(*maps, titles):
+def show(maps, titles):
     d2l.show_heatmaps(
         d2l.stack(maps)[tf.newaxis],
         xlabel="Keys",
@@ -273,14 +272,13 @@ def show(*maps, titles):
 
 
 position = d2l.arange(5)
-real = tf.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
-causal = position <= position[:, tf.newaxis]  # no later key
+is_real = tf.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
+causal_mask = position <= position[:, tf.newaxis]  # no later key
 keras.utils.set_random_seed(0)
 scores = d2l.normal((5, 5))
-show(
-    *(masked_weights(scores, visible) for visible in (real, causal, real & causal)),
-    titles=["Padding", "Causal", "Both"],
-)
+masks = is_real, causal_mask, is_real & causal_mask
+maps = [masked_weights(scores, mask) for mask in masks]
+show(maps, titles=["Padding", "Causal", "Both"])
 
 # %% last-queries
 keras.utils.set_random_seed(0)
@@ -288,16 +286,16 @@ layer = d2l.DotProductAttention(dropout=0)
 X = d2l.normal((1, 5, 8))
 output_all = layer(X, X, X, causal=True)
 output_last_two = layer(X[:, -2:], X, X, causal=True)
-seen = tf.math.count_nonzero(layer.attention_weights[0], axis=-1)
-print("two queries: keys seen", d2l.numpy(seen).tolist())
+keys_seen = tf.math.count_nonzero(layer.attention_weights[0], axis=-1)
+print("two queries: keys seen", d2l.numpy(keys_seen).tolist())
 difference = tf.reduce_max(abs(output_last_two - output_all[:, -2:]))
 print(f"from the last two of five: largest difference {difference:.4f}")
 
 # %% empty-row
-real = tf.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
-weights = masked_weights(scores, real & causal)
+is_real = tf.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
+weights = masked_weights(scores, is_real & causal_mask)
 print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
-bias = tf.where(real, 0.0, -math.inf)
+bias = tf.where(is_real, 0.0, -math.inf)
 layer(X, X, X, causal=True, score_bias=bias)
 print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
 
@@ -323,16 +321,16 @@ for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=Tru
 
 
 # %% look-up
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; Keras draws far shorter ones."""
     normal = keras.initializers.RandomNormal(stddev=1)
     return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
 
 
-def projection(width):
+def make_projection(width):
     """Make a projection with weights from -1/sqrt(d) to 1/sqrt(d) for input width d."""
-    small = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform")
-    return keras.layers.Dense(width, use_bias=False, kernel_initializer=small)
+    uniform = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform")
+    return keras.layers.Dense(width, use_bias=False, kernel_initializer=uniform)
 
 
 class LookUp(keras.Model):
@@ -340,8 +338,9 @@ class LookUp(keras.Model):
 
     def __init__(self, num_hiddens=32):
         super().__init__()
-        self.letter, self.digit = table(26, num_hiddens), table(10, num_hiddens)
-        self.W_q, self.W_k, self.W_v = (projection(num_hiddens) for _ in range(3))
+        self.letter = make_table(26, num_hiddens)
+        self.digit = make_table(10, num_hiddens)
+        self.W_q, self.W_k, self.W_v = (make_projection(num_hiddens) for _ in range(3))
         self.logits = keras.layers.Dense(10)
 
     def call(self, letters, digits, questions):
@@ -358,7 +357,7 @@ class LookUp(keras.Model):
 def fit(models, samples):
     """Train models of one kind side by side, their weights stacked on a new axis."""
     for model, (*inputs, _) in zip(models, samples, strict=True):
-        model(*(array[:1] for array in inputs))  # makes the weights
+        model(*(array[:1] for array in inputs))  # creates the weights
     model_weights = [model.get_weights() for model in models]
     weights = [
         tf.Variable(np.stack(arrays)) for arrays in zip(*model_weights, strict=True)
@@ -465,14 +464,14 @@ for share, name in zip(part_accuracies, names, strict=True):
 
 # %% removed
 model(letters, digits, questions)
-sharpest = tf.argmax(model.attention_weights, axis=-1)  # what each question looks at
-is_sharpest = tf.one_hot(sharpest, 6) > 0
+heaviest = tf.argmax(model.attention_weights, axis=-1)  # what each question looks at
+is_heaviest = tf.one_hot(heaviest, 6) > 0
 scores = scaled_dot(model.W_q(queries), model.W_k(entries))
-others_only = masked_weights(scores, ~is_sharpest) @ model.W_v(entries)
-sharpest_only = masked_weights(scores, is_sharpest) @ model.W_v(entries)
+others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
+heaviest_only = masked_weights(scores, is_heaviest) @ model.W_v(entries)
 masked_accuracies = [
     np.mean(np.argmax(model.logits(Y), axis=-1) == answers)
-    for Y in (others_only, sharpest_only)
+    for Y in (others_only, heaviest_only)
 ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
@@ -513,7 +512,7 @@ for count, runs in widths_by_count.items():
 class AdditiveLookUp(LookUp):
     def __init__(self, num_hiddens=32):
         super().__init__(num_hiddens)
-        self.w = projection(1)
+        self.w = make_projection(1)
 
     def answer(self, queries, keys, values):
         every_pair = self.W_q(queries)[:, :, tf.newaxis] + self.W_k(keys)[:, tf.newaxis]
@@ -541,14 +540,14 @@ class Reverser(keras.Model):
 
     def __init__(self, num_hiddens=32, length=8):
         super().__init__()
-        self.digit = table(10, num_hiddens)
-        self.query, self.place = (table(length, num_hiddens) for _ in range(2))
+        self.digit = make_table(10, num_hiddens)
+        self.query, self.place = (make_table(length, num_hiddens) for _ in range(2))
         self.logits = keras.layers.Dense(10)
 
     def call(self, digits):
-        places = d2l.arange(digits.shape[1])
-        keys = self.place(places) + self.digit(digits)
-        self.attention_weights = tf.nn.softmax(scaled_dot(self.query(places), keys))
+        position = d2l.arange(digits.shape[1])
+        keys = self.place(position) + self.digit(digits)
+        self.attention_weights = tf.nn.softmax(scaled_dot(self.query(position), keys))
         return self.logits(self.attention_weights @ self.digit(digits))
 
 

@@ -1,6 +1,6 @@
 """Test the lesson's claims: figures by their data, and every printed result against a reference.
 
-nbval compares a notebook with its stored outputs, so it cannot tell whether these are right.
+nbval only compares a notebook with its stored outputs; it cannot check whether they are right.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from tests.lessons.shared_claims import (
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import reference_multi_head
 
-# Cells without random numbers show the same in every framework, to the last digit.
+# Cells without random numbers have the same output in every framework, to the last digit.
 DETERMINISTIC = [
     "one-average",
     "two-averages",
@@ -29,7 +29,7 @@ DETERMINISTIC = [
 ]
 # These cells print randomly drawn letters.
 VARYING_FORM = ["questions", "two-heads-map", "texts", "readers-maps"]
-# For training: the steps, the questions in each step, and the learning rate.
+# The training steps, the questions in each step, and the learning rate.
 BUDGETS = {
     "tensorflow": (100, 128, 0.015),
     "jax": (150, 128, 0.015),
@@ -51,7 +51,6 @@ PRICES = np.array([50, 40, 70], float)  # apple, lemon, pear
 # Bounds for what the text says in words, with tolerance for the random numbers of other frameworks.
 # Accuracies may differ a little, since some answers are nearly equally likely.
 ACCURACY_TOLERANCE = 0.0011
-NEAR_ONE = pytest.approx(1, abs=0.2)
 MAX_SOLVED_ERROR = 0.03
 MIN_NEEDED_ERROR = 0.7
 MAX_UNNEEDED_ERROR = 0.1
@@ -82,10 +81,10 @@ def test_layer_outputs_agree_with_text(rows):
 
 
 def test_head_errors_agree_with_text(rows):
-    one, *more = rows["errors"]
-    assert one[:2] == [1, NEAR_ONE]
-    assert [row[0] for row in more] == [2, 4]
-    assert max(np.abs(row[1:]).max() for row in more) < MAX_SOLVED_ERROR
+    one_head, *more_heads = rows["errors"]
+    assert one_head[:2] == [1, pytest.approx(1, abs=0.2)]
+    assert [row[0] for row in more_heads] == [2, 4]
+    assert max(np.abs(row[1:]).max() for row in more_heads) < MAX_SOLVED_ERROR
     for heads, runs in parse_head_errors(rows["without-a-head-shown"]).items():
         assert len(runs) == 5
         for costs in runs:
@@ -110,10 +109,10 @@ def parse_head_errors(rows: list[list[float]]) -> dict[float, list[list[float]]]
 
 
 def test_reader_accuracies_agree_with_text(rows):
-    one, two = rows["readers-shares"]
-    assert (one[0], two[0]) == (1, 2)
-    assert one[1] == MOST_FREQUENT_ACCURACY
-    assert np.abs(two[1:]).min() >= SOLVED_ACCURACY
+    one_layer, two_layers = rows["readers-shares"]
+    assert (one_layer[0], two_layers[0]) == (1, 2)
+    assert one_layer[1] == MOST_FREQUENT_ACCURACY
+    assert np.abs(two_layers[1:]).min() >= SOLVED_ACCURACY
     for row in rows["solution-without-a-layer-shown"]:
         assert np.abs(row).max() < BLIND_ACCURACY + 0.03
 
@@ -135,9 +134,9 @@ def test_two_heads_can_subtract(cells):
     names = cells["two-averages"].names
     np.testing.assert_allclose(array(names["heads"]), [pear, lemon], rtol=1e-5)
     np.testing.assert_array_equal(array(names["W_o"]), [1, -1])
-    heads, more, less = cells["two-averages"].rows
+    heads, *differences = cells["two-averages"].rows
     assert_printed(heads, [pear, lemon], 1)
-    assert_printed([more[0], less[0]], [pear - lemon, lemon - pear], 1)
+    assert_printed(differences, [[pear - lemon], [lemon - pear]], 1)
     sharper = softmax(np.array([0, 0, 8.0])) - softmax(np.array([0, 8.0, 0]))
     # Larger scores bring the difference nearer to 30.
     assert pear - lemon < sharper @ PRICES < 30
@@ -197,7 +196,7 @@ def test_multi_head_agrees_with_reference(adapter, cells):
         np.testing.assert_allclose(actual, expected, atol=1e-4)
 
 
-def test_printed_shapes(cells):
+def test_steps_have_printed_shapes(cells):
     steps = {
         name: array(step).shape for name, step in cells["shapes"].names["steps"].items()
     }
@@ -223,9 +222,10 @@ def test_framework_averages_weights_by_default(cells):
 def test_wrong_merge_leaves_one_number_in_five_in_place(cells):
     names = cells["merged-wrongly"].names
     attended = array(names["attended"])
-    right = np.concatenate([*attended[0]], axis=-1)
-    share_in_place = (attended.reshape(5, 8) == right).mean()
-    np.testing.assert_array_equal(array(names["wrong"])[0], attended.reshape(5, 8))
+    merged = np.concatenate([*attended[0]], axis=-1)
+    wrong_merge = attended.reshape(5, 8)
+    share_in_place = (wrong_merge == merged).mean()
+    np.testing.assert_array_equal(array(names["wrong_merge"])[0], wrong_merge)
     assert cells["merged-wrongly"].rows == [[1, 5, 8, 1, 5, 8], [share_in_place]]
     assert share_in_place == 1 / 5
 
@@ -252,7 +252,7 @@ def test_costs_do_not_depend_on_number_of_heads(cells):
 def draw_questions(
     adapter: Adapter, cells: Any, count: int, sign: int = -1
 ) -> list[np.ndarray]:
-    """Draw letters, their numbers, the pairs of letters asked for, and the answers."""
+    """Draw letters, their numbers, questions (pairs of letters), and the answers."""
     names = cells["questions"].names
     samples = adapter.lesson_draw(names, "draw_questions", count, 6, sign)
     return [array(sample) for sample in samples]
@@ -260,29 +260,29 @@ def draw_questions(
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_answers_are_differences_or_sums_of_two_numbers(adapter, cells, sign):
-    letters, values, asked, answers = draw_questions(adapter, cells, 200, sign)
+    letters, values, questions, answers = draw_questions(adapter, cells, 200, sign)
     assert letters.shape == values.shape == (200, 6)
     assert {*letters.ravel()} == {*range(26)}
     assert abs(values.mean()) < 0.1
     assert values.var() == pytest.approx(1, abs=0.15)
     for letter, value, pairs, answer in zip(
-        letters, values, asked, answers, strict=True
+        letters, values, questions, answers, strict=True
     ):
         numbers = dict(zip(letter, value, strict=True))
         assert len(numbers) == 6
         assert all(a != b for a, b in pairs)
         expected = [numbers[a] + sign * numbers[b] for a, b in pairs]
         np.testing.assert_allclose(answer, expected, atol=1e-5)
-    assert {*asked[..., 0].ravel()} == {*asked[..., 1].ravel()} == {*range(26)}
+    assert {*questions[..., 0].ravel()} == {*questions[..., 1].ravel()} == {*range(26)}
 
 
 def test_printed_questions_have_right_answers(cells):
-    entries, *asked = cells["questions"].printed.splitlines()
+    entries, *questions = cells["questions"].printed.splitlines()
     words = entries.split(":")[1].split()
     numbers = dict(zip(words[::2], map(float, words[1::2]), strict=True))
     assert len(numbers) == 6
-    assert len(asked) == 3
-    for line in asked:
+    assert len(questions) == 3
+    for line in questions:
         a, _, b, _, answer = line.split()
         assert float(answer) == pytest.approx(numbers[a] - numbers[b], abs=0.11)
 
@@ -291,15 +291,15 @@ def compute_comparer(
     params: Arrays,
     letters: np.ndarray,
     values: np.ndarray,
-    asked: np.ndarray,
+    questions: np.ndarray,
     heads: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute a comparer's answers and weights from its parameters."""
-    asked = asked.astype(int)
+    questions = questions.astype(int)
     entries = (
         params["letter"][letters.astype(int)] + values[..., None] @ params["number"]
     )
-    queries = params["first"][asked[..., 0]] + params["second"][asked[..., 1]]
+    queries = params["first"][questions[..., 0]] + params["second"][questions[..., 1]]
     Y, weights = compute_attention(params, queries, entries, heads)
     return (Y @ params["output"] + params["bias"])[..., 0], weights
 
@@ -328,17 +328,17 @@ def approx_error(error: float) -> Any:
     [("errors", "differences", -1), ("solution-sum", "sums", 1)],
 )
 def test_test_sets_have_many_dictionaries(adapter, cells, cell, test, sign):
-    letters, values, asked, answers = adapter.lesson_arrays(cells[cell].names[test])
+    letters, values, questions, answers = adapter.lesson_arrays(cells[cell].names[test])
     assert letters.shape == values.shape == answers.shape == (len(letters), 6)
     assert len(letters) in (500, 1000)
-    indices = (letters[:, None, None] == asked[..., None]).argmax(axis=-1)
+    indices = (letters[:, None, None] == questions[..., None]).argmax(axis=-1)
     numbers = np.take_along_axis(values[:, None], indices, axis=-1)
     expected = numbers[..., 0] + sign * numbers[..., 1]
     np.testing.assert_allclose(answers, expected, atol=1e-5)
     assert len({*map(tuple, letters)}) > len(letters) - 10
 
 
-def test_errors_are_those_of_models_of_equal_size(adapter, cells):
+def test_errors_match_models_of_equal_size(adapter, cells):
     names = cells["errors"].names
     examples = adapter.lesson_arrays(names["differences"])
     sizes = set()
@@ -358,7 +358,7 @@ def test_errors_are_those_of_models_of_equal_size(adapter, cells):
         assert_printed(np.abs(row), [heads, *median_and_range(errors)], 3)
 
 
-def test_training_budget(cells, framework, assert_trained_on):
+def test_training_follows_budget(cells, framework, assert_trained_on):
     assert {*READER_BUDGETS[framework]} <= cells["train-readers"].numbers
     assert_trained_on("solution-sum", "draw_questions", 6)
 
@@ -462,19 +462,19 @@ def draw_texts(adapter: Adapter, cells: Any, count: int = 400) -> list[np.ndarra
     return [array(sample).astype(int) for sample in samples]
 
 
-def get_reader_test(adapter: Adapter, cells: Any) -> list[np.ndarray]:
+def get_reader_test_set(adapter: Adapter, cells: Any) -> list[np.ndarray]:
     """Return the tokens and digits of the readers' test set."""
     test = adapter.lesson_arrays(cells["readers-shares"].names["test"])
-    tokens, digits = (array.astype(int) for array in test)
+    tokens, digits = (sample.astype(int) for sample in test)
     assert (tokens.shape, digits.shape) == ((500, 16), (500, 4))
     np.testing.assert_array_equal(tokens[:, 9::2] - 26, digits)
     assert len({*map(tuple, tokens)}) > 490
     return [tokens, digits]
 
 
-def test_accuracies_are_those_of_readers(adapter, cells):
+def test_accuracies_match_readers(adapter, cells):
     names = cells["readers-shares"].names
-    tokens, digits = get_reader_test(adapter, cells)
+    tokens, digits = get_reader_test_set(adapter, cells)
     rows = cells["readers-shares"].rows
     for row, (count, readers) in zip(rows, names["readers"].items(), strict=True):
         accuracies = [float(share) for share in names["accuracies"][count]]
@@ -534,14 +534,15 @@ def test_layers_look_where_text_says(adapter, cells):
 
 def test_accuracies_without_a_layer_match_formula(adapter, cells):
     names = cells["solution-without-a-layer-shown"].names
-    tokens, digits = get_reader_test(adapter, cells)
+    tokens, digits = get_reader_test_set(adapter, cells)
     rows = cells["solution-without-a-layer-shown"].rows
-    lesson_accuracies = names["accuracies_without"].items()
-    for row, (removed, accuracies) in zip(rows, lesson_accuracies, strict=True):
-        accuracies = [float(share) for share in accuracies]
+    accuracies_without = names["accuracies_without"].items()
+    for row, (removed_layer, runs) in zip(rows, accuracies_without, strict=True):
+        accuracies = [float(share) for share in runs]
         for reader, share in zip(names["readers"][2], accuracies, strict=True):
             params, layers = adapter.lesson_layers(reader, 2)
-            layers[removed] = {W: 0 * matrix for W, matrix in layers[removed].items()}
+            matrices = layers[removed_layer]
+            layers[removed_layer] = {W: 0 * matrix for W, matrix in matrices.items()}
             expected = compute_accuracy(params, layers, tokens, digits)
             assert share == pytest.approx(expected, abs=ACCURACY_TOLERANCE)
         assert_printed(np.abs(row), median_and_range(accuracies), 3)
@@ -586,12 +587,12 @@ def test_one_head_can_add(adapter, cells):
     names = cells["solution-sum-shown"].names
     examples = adapter.lesson_arrays(names["sums"])
     errors = [float(error) for error in names["sum_errors"]]
-    starts = set()
+    first_weights = set()
     for model, error in zip(names["adders"], errors, strict=True):
         params = read_comparer(adapter, model)
-        starts.add(params["letter"][0, 0])
+        first_weights.add(params["letter"][0, 0])
         assert error == approx_error(compute_error(params, examples, 1))
-    assert len(starts) == 5  # five seeds
+    assert len(first_weights) == 5  # five seeds
     (row,) = cells["solution-sum-shown"].rows
     assert_printed(np.abs(row), median_and_range(errors), 3)
 

@@ -37,13 +37,13 @@ Engine.getInstance().setRandomSeed(0);
 var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
 var parameters = new ParameterStore(manager, false);
 
-/** Return a layer's output in evaluation. */
+/** Return a layer's output in evaluation mode. */
 NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
 
-/** Make the parameters of a layer that takes inputs of these shapes. */
-<B extends Block> B initialized(B layer, Shape... shapes) {
+/** Initialize a layer for inputs of these shapes, and return it. */
+<B extends Block> B initialize(B layer, Shape... shapes) {
     layer.initialize(manager, DataType.FLOAT32, shapes);
     return layer;
 }
@@ -75,10 +75,11 @@ for (int i = 0; i < 3; i++) {
 var twoQueries = NDArrays.stack(new NDList(pear, lemon));
 var heads = twoQueries.matMul(keys.transpose()).softmax(1).matMul(values);
 var W_o = manager.create(new float[] {1, -1}); // the first minus the second
-float more = heads.matMul(W_o).getFloat(), less = heads.flip(0).matMul(W_o).getFloat();
+float pearMinusLemon = heads.matMul(W_o).getFloat();
+float lemonMinusPear = heads.flip(0).matMul(W_o).getFloat();
 System.out.println("the two heads: %.1f %.1f".formatted(heads.getFloat(0), heads.getFloat(1)));
-System.out.println("a pear costs %.1f cents more than a lemon".formatted(more));
-System.out.println("a lemon costs %.1f cents more than a pear".formatted(less));
+System.out.println("a pear costs %.1f cents more than a lemon".formatted(pearMinusLemon));
+System.out.println("a lemon costs %.1f cents more than a pear".formatted(lemonMinusPear));
 
 // %% split-and-merge
 /** Cut each vector into heads: (batch, n, d) to (batch, heads, n, d / heads). */
@@ -94,7 +95,7 @@ NDArray merge(NDArray X) {
 }
 
 // %% multi-head
-/** Transpose each matrix, whatever axes come before its two. */
+/** Transpose the last two axes. */
 NDArray transpose(NDArray X) {
     int axes = X.getShape().dimension();
     return X.swapAxes(axes - 2, axes - 1);
@@ -118,17 +119,19 @@ NDArray multiHead(
 Engine.getInstance().setRandomSeed(0);
 int d = 8, numHeads = 2;
 var X = manager.randomNormal(new Shape(1, 5, d));
-Supplier<NDArray> matrix = () -> manager.randomNormal(new Shape(d, d)).div(Math.sqrt(d));
-NDArray W_q = matrix.get(), W_k = matrix.get(), W_v = matrix.get();
-W_o = matrix.get();
+Supplier<NDArray> drawMatrix = () -> manager.randomNormal(new Shape(d, d)).div(Math.sqrt(d));
+NDArray W_q = drawMatrix.get(), W_k = drawMatrix.get(), W_v = drawMatrix.get();
+W_o = drawMatrix.get();
 
-NDArray q = X.matMul(W_q), k = X.matMul(W_k), v = X.matMul(W_v);
-var attended = attend(split(q, numHeads), split(k, numHeads), split(v, numHeads));
+NDArray q = split(X.matMul(W_q), numHeads);
+NDArray k = split(X.matMul(W_k), numHeads);
+NDArray v = split(X.matMul(W_v), numHeads);
+var attended = attend(q, k, v);
 var merged = merge(attended);
 var steps = new LinkedHashMap<String, NDArray>();
 steps.put("X", X);
-steps.put("X W_q", q);
-steps.put("split", split(q, numHeads));
+steps.put("X W_q", X.matMul(W_q));
+steps.put("split", q);
 steps.put("attended", attended);
 steps.put("merged", merged);
 steps.put("output", merged.matMul(W_o));
@@ -151,7 +154,7 @@ NDArray projectionWeights(Linear projection) {
 }
 
 var shape = X.getShape();
-var layer = initialized(new MultiHeadAttention(d, numHeads, 0), shape, shape, shape);
+var layer = initialize(new MultiHeadAttention(d, numHeads, 0), shape, shape, shape);
 W_q.transpose().copyTo(projectionWeights(layer.W_q));
 W_k.transpose().copyTo(projectionWeights(layer.W_k));
 W_v.transpose().copyTo(projectionWeights(layer.W_v));
@@ -166,9 +169,9 @@ System.out.println(line.formatted("head by head", largestDifference(headwiseOutp
 System.out.println(line.formatted("the layer", largestDifference(layerOutput, output)));
 
 // %% merged-wrongly
-var wrong = attended.reshape(1, 5, d); // the right shape, and the wrong numbers
-System.out.println("shapes: " + wrong.getShape() + " " + merge(attended).getShape());
-var shareInPlace = wrong.eq(merge(attended)).toType(DataType.FLOAT32, false).mean().getFloat();
+var wrongMerge = attended.reshape(1, 5, d); // the right shape, and the wrong numbers
+System.out.println("shapes: " + wrongMerge.getShape() + " " + merge(attended).getShape());
+var shareInPlace = wrongMerge.eq(merge(attended)).toType(DataType.FLOAT32, false).mean().getFloat();
 System.out.println("numbers in their place: %.2f".formatted(shareInPlace));
 
 // %% wrong-root
@@ -190,7 +193,7 @@ var tokens = manager.zeros(new Shape(1, 10, 64));
 System.out.println("heads  width  parameters  multiply-adds  weights");
 for (int numHeads : new int[] {1, 2, 4, 8, 16}) {
     var shape = tokens.getShape();
-    var layer = initialized(new MultiHeadAttention(64, numHeads, 0), shape, shape, shape);
+    var layer = initialize(new MultiHeadAttention(64, numHeads, 0), shape, shape, shape);
     long products = Counting.multiplyAdds(X -> evaluate(layer, X, X, X), tokens);
     long count = layer.getParameters().values().stream()
             .mapToLong(part -> part.getArray().size())
@@ -210,9 +213,9 @@ Examples drawQuestions(NDManager manager, int count, int sign) {
     var alphabets = manager.randomUniform(0, 1, new Shape(count, 26)).argSort(1);
     var letters = alphabets.get(":, :{}", 6);
     var numbers = manager.randomNormal(new Shape(count, 6));
-    // Each question has two different places.
-    var places = manager.randomUniform(0, 1, new Shape(count, 6, 6)).argSort(2);
-    NDArray first = places.get("..., 0"), second = places.get("..., 1");
+    // Each question asks for two different entries.
+    var indices = manager.randomUniform(0, 1, new Shape(count, 6, 6)).argSort(2);
+    NDArray first = indices.get("..., 0"), second = indices.get("..., 1");
     NDArray a = numbers.gather(first, 1), b = numbers.gather(second, 1);
     NDArray firstLetters = letters.gather(first, 1), secondLetters = letters.gather(second, 1);
     var inputs = new NDList(letters, numbers, firstLetters, secondLetters);
@@ -220,7 +223,7 @@ Examples drawQuestions(NDManager manager, int count, int sign) {
 }
 
 /** Return a letter of the first row. */
-char letter(NDArray letters, int i) {
+char getLetter(NDArray letters, int i) {
     return (char) ('a' + letters.getLong(0, i));
 }
 
@@ -230,24 +233,24 @@ NDArray letters = example.inputs().get(0), numbers = example.inputs().get(1);
 NDArray first = example.inputs().get(2), second = example.inputs().get(3);
 System.out.print("entries:");
 for (int i = 0; i < 6; i++) {
-    System.out.printf(" %c %.1f ", letter(letters, i), numbers.getFloat(0, i));
+    System.out.printf(" %c %.1f ", getLetter(letters, i), numbers.getFloat(0, i));
 }
 System.out.println();
 for (int i = 0; i < 3; i++) {
     float answer = example.answers().getFloat(0, i);
-    System.out.printf("%c - %c = %.1f%n", letter(first, i), letter(second, i), answer);
+    System.out.printf("%c - %c = %.1f%n", getLetter(first, i), getLetter(second, i), answer);
 }
 
 // %% comparer
 /** Make a table with a vector for each letter, token or place. */
-Block embedding(int size) {
+Block makeEmbedding(int size) {
     var table = new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(32).build();
     table.setInitializer(new NormalInitializer(1), Parameter.Type.WEIGHT);
     return table;
 }
 
 /** Make a projection with weights from -1/√n to 1/√n for n inputs. */
-Linear projection(int units, boolean hasBias) {
+Linear makeProjection(int units, boolean hasBias) {
     var layer = Linear.builder().setUnits(units).optBias(hasBias).build();
     var uniform = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
     layer.setInitializer(uniform, Parameter.Type.WEIGHT);
@@ -256,12 +259,12 @@ Linear projection(int units, boolean hasBias) {
 
 /** A model that compares the numbers of two letters. */
 class Comparer extends AbstractBlock {
-    final Block letter = addChildBlock("letterTable", embedding(26));
-    final Block first = addChildBlock("firstTable", embedding(26));
-    final Block second = addChildBlock("secondTable", embedding(26));
-    final Block number = addChildBlock("numberLayer", projection(32, false));
+    final Block letter = addChildBlock("letterTable", makeEmbedding(26));
+    final Block first = addChildBlock("firstTable", makeEmbedding(26));
+    final Block second = addChildBlock("secondTable", makeEmbedding(26));
+    final Block number = addChildBlock("numberLayer", makeProjection(32, false));
     final MultiHeadAttention attention;
-    final Block output = addChildBlock("outputLayer", projection(1, true));
+    final Block output = addChildBlock("outputLayer", makeProjection(1, true));
 
     Comparer(int numHeads) {
         attention = addChildBlock("attentionLayer", new MultiHeadAttention(32, numHeads, 0));
@@ -298,7 +301,7 @@ class Comparer extends AbstractBlock {
 /** Initialize the model, and train it on new examples in each step. */
 void fit(
         Block model, int steps, Function<NDManager, Examples> draw, BinaryOperator<NDArray> loss) {
-    initialized(model);
+    initialize(model);
     model.getParameters().values().forEach(part -> part.getArray().setRequiresGradient(true));
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.01f)).build();
     for (int step = 0; step < steps; step++) {
@@ -309,10 +312,10 @@ void fit(
             var predictions = model.forward(parameters, batch.inputs(), true).head();
             gradients.backward(loss.apply(predictions, batch.answers()));
         }
-        model.getParameters().forEach(named -> {
-            var weights = named.getValue().getArray();
+        model.getParameters().forEach(pair -> {
+            var weights = pair.getValue().getArray();
             try (var gradient = weights.getGradient()) {
-                adam.update(named.getKey(), weights, gradient);
+                adam.update(pair.getKey(), weights, gradient);
             }
         });
     }
@@ -367,12 +370,12 @@ var inputs = drawQuestions(manager, 1, -1).inputs();
 evaluate(models.get(2).get(0), inputs.toArray(NDArray[]::new));
 System.out.print("entries:  ");
 for (int i = 0; i < 6; i++) {
-    System.out.printf(" %c", letter(inputs.get(0), i));
+    System.out.printf(" %c", getLetter(inputs.get(0), i));
 }
 System.out.println();
 System.out.print("questions:");
 for (int i = 0; i < 6; i++) {
-    System.out.printf(" %c-%c", letter(inputs.get(2), i), letter(inputs.get(3), i));
+    System.out.printf(" %c-%c", getLetter(inputs.get(2), i), getLetter(inputs.get(3), i));
 }
 System.out.println();
 Plots.heatmaps(models.get(2).get(0).attention.attentionWeights())
@@ -443,10 +446,10 @@ for (int i = 0; i < 3; i++) {
 // %% reader
 /** One or two residual layers, with two causal heads in all. */
 class Reader extends AbstractBlock {
-    final Block token = addChildBlock("tokenTable", embedding(36));
-    final Block place = addChildBlock("placeTable", embedding(16));
+    final Block token = addChildBlock("tokenTable", makeEmbedding(36));
+    final Block place = addChildBlock("placeTable", makeEmbedding(16));
     final List<MultiHeadAttention> layers = new ArrayList<>();
-    final Block output = addChildBlock("outputLayer", projection(10, true));
+    final Block output = addChildBlock("outputLayer", makeProjection(10, true));
 
     Reader(int numLayers) {
         for (int i = 0; i < numLayers; i++) {
@@ -459,8 +462,8 @@ class Reader extends AbstractBlock {
     protected NDList forwardInternal(
             ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
         var tokens = inputs.head();
-        var places = tokens.getManager().arange((int) tokens.size(1));
-        var X = evaluate(token, tokens).add(evaluate(place, places));
+        var position = tokens.getManager().arange((int) tokens.size(1));
+        var X = evaluate(token, tokens).add(evaluate(place, position));
         PairList<String, Object> causal = new PairList<>(Map.of("causal", true));
         for (var layer : layers) {
             X = X.add(layer.forward(store, new NDList(X, X, X), training, causal).head());
@@ -537,8 +540,8 @@ Plots.heatmaps(NDArrays.concat(new NDList(maps), 1))
         .show();
 
 // %% solution-rank
-/** Subtract columns times rows until only rounding errors are left; return how many. */
-int rank(NDArray A) {
+/** Return the rank: subtract products of a column and a row until only rounding errors are left. */
+int computeRank(NDArray A) {
     int rank = 0;
     while (A.abs().max().getFloat() > 1e-4) {
         long largest = A.abs().argMax().getLong();
@@ -556,7 +559,7 @@ for (int numHeads : new int[] {1, 2, 4, 8}) {
     // the first head's
     var q = split(X.matMul(W_q), numHeads).get(0).get(0);
     var k = split(X.matMul(W_k), numHeads).get(0).get(0);
-    int rank = rank(q.matMul(k.transpose()));
+    int rank = computeRank(q.matMul(k.transpose()));
     System.out.printf("heads: %d, width: %d, rank: %d%n", numHeads, d / numHeads, rank);
 }
 

@@ -68,9 +68,10 @@ def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
 d, num_heads = 8, 2
 X = jax.random.normal(jax.random.key(10), (1, 5, d))
 W_q, W_k, W_v, W_o = jax.random.normal(jax.random.key(11), (4, d, d)) / math.sqrt(d)
-attended = attend(*(split(X @ W, num_heads) for W in (W_q, W_k, W_v)))
+q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
+attended = attend(q, k, v)
 merged = merge(attended)
-steps = {"X": X, "X W_q": X @ W_q, "split": split(X @ W_q, num_heads)}
+steps = {"X": X, "X W_q": X @ W_q, "split": q}
 steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
 for name, step in steps.items():
     print(f"{name:>8} {step.shape}")
@@ -109,9 +110,9 @@ difference = jnp.abs(framework_output - output).max()
 print(f"Flax's own: largest difference {difference:.4f}")
 
 # %% merged-wrongly
-wrong = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
-print("shapes:", wrong.shape, merge(attended).shape)
-share_in_place = (wrong == merge(attended)).mean()
+wrong_merge = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
+print("shapes:", wrong_merge.shape, merge(attended).shape)
+share_in_place = (wrong_merge == merge(attended)).mean()
 print(f"numbers in their place: {share_in_place:.2f}")
 
 
@@ -149,28 +150,28 @@ def draw_questions(rng, count, size=6, sign=-1):
     alphabets = rng.random((count, 26)).argsort(axis=1)
     letters = alphabets[:, :size]  # no letter twice
     numbers = rng.normal(size=(count, size)).astype("float32")
-    # Each question has two different places.
-    places = rng.random((count, size, size)).argsort(axis=2)[:, :, :2]
-    asked, pair_numbers = (
-        np.take_along_axis(array[:, None], places, axis=2)
+    # Each question asks for two different entries.
+    indices = rng.random((count, size, size)).argsort(axis=2)[:, :, :2]
+    questions, pair_numbers = (
+        np.take_along_axis(array[:, None], indices, axis=2)
         for array in (letters, numbers)
     )
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
-    return letters, numbers, asked, answers
+    return letters, numbers, questions, answers
 
 
 example = draw_questions(np.random.default_rng(15), 1)
-letters, numbers, asked, answers = (array[0] for array in example)
+letters, numbers, questions, answers = (array[0] for array in example)
 print(
     "entries:",
     *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
 )
-for (a, b), answer in zip(asked[:3], answers, strict=False):
+for (a, b), answer in zip(questions[:3], answers, strict=False):
     print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
 
 
 # %% comparer
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; Flax draws shorter ones."""
     return nn.Embed(rows, width, embedding_init=nn.initializers.normal(stddev=1))
 
@@ -183,14 +184,14 @@ class Comparer(nn.Module):
 
     def setup(self):
         width = self.num_hiddens
-        self.letter, self.first, self.second = (table(26, width) for _ in range(3))
+        self.letter, self.first, self.second = (make_table(26, width) for _ in range(3))
         self.number = nn.Dense(width, use_bias=False)
         self.attention = d2l.MultiHeadAttention(width, self.num_heads, dropout=0)
         self.output = nn.Dense(1)
 
-    def __call__(self, letters, numbers, asked):
+    def __call__(self, letters, numbers, questions):
         entries = self.letter(letters) + self.number(numbers[..., None])
-        queries = self.first(asked[..., 0]) + self.second(asked[..., 1])
+        queries = self.first(questions[..., 0]) + self.second(questions[..., 1])
         Y, weights = self.attention(queries, entries, entries)
         return self.output(Y)[..., 0], weights
 
@@ -274,10 +275,10 @@ for h, runs in errors.items():
     print(f"{h:>5}  {statistics.median(runs):.3f} ({min(runs):.3f}-{max(runs):.3f})")
 
 # %% two-heads-map tags=["tolerance:levels=16"]
-letters, numbers, asked, _ = draw_questions(np.random.default_rng(17), 1)
-_, weights = ask(*models[2][0].unbind(), letters, numbers, asked)
+letters, numbers, questions, _ = draw_questions(np.random.default_rng(17), 1)
+_, weights = ask(*models[2][0].unbind(), letters, numbers, questions)
 print("entries:  ", *(chr(97 + x) for x in letters[0]))
-print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
+print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in questions[0]))
 d2l.show_heatmaps(
     weights,
     xlabel="Entries",
@@ -343,7 +344,7 @@ class Reader(nn.Module):
 
     def setup(self):
         width = self.num_hiddens
-        self.token, self.place = table(36, width), table(self.length, width)
+        self.token, self.place = make_table(36, width), make_table(self.length, width)
         self.layers = [
             d2l.MultiHeadAttention(width, 2 // self.num_layers, dropout=0)
             for _ in range(self.num_layers)
@@ -364,8 +365,8 @@ class Reader(nn.Module):
 
 # %% train-readers
 def train_readers(num_layers, seeds=range(5)):
-    entropy = optax.softmax_cross_entropy_with_integer_labels
-    return fit_models(Reader(num_layers), draw_texts, 0.01, entropy, seeds)
+    cross_entropy = optax.softmax_cross_entropy_with_integer_labels
+    return fit_models(Reader(num_layers), draw_texts, 0.01, cross_entropy, seeds)
 
 
 # The same texts for every model.
@@ -429,8 +430,8 @@ median, low, high = statistics.median(sum_errors), min(sum_errors), max(sum_erro
 print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
-letters, numbers, asked, _ = draw_questions(np.random.default_rng(23), 1)
-_, weights = ask(*models[2][0].unbind(), letters, numbers, asked)
+letters, numbers, questions, _ = draw_questions(np.random.default_rng(23), 1)
+_, weights = ask(*models[2][0].unbind(), letters, numbers, questions)
 weights = d2l.numpy(weights)
 d2l.show_heatmaps(
     np.concatenate([weights, weights.mean(axis=1, keepdims=True)], axis=1),

@@ -68,9 +68,10 @@ mx.random.seed(0)
 d, num_heads = 8, 2
 X = mx.random.normal((1, 5, d))
 W_q, W_k, W_v, W_o = (mx.random.normal((d, d)) / math.sqrt(d) for _ in range(4))
-attended = attend(*(split(X @ W, num_heads) for W in (W_q, W_k, W_v)))
+q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
+attended = attend(q, k, v)
 merged = merge(attended)
-steps = {"X": X, "X W_q": X @ W_q, "split": split(X @ W_q, num_heads)}
+steps = {"X": X, "X W_q": X @ W_q, "split": q}
 steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
 for name, step in steps.items():
     print(f"{name:>8} {tuple(step.shape)}")
@@ -86,7 +87,7 @@ headwise_output = mx.concatenate(head_outputs, axis=-1) @ W_o
 
 # %% the-layer
 layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
-layer(X, X, X)  # makes the weights
+layer(X, X, X)  # creates the weights
 parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
 for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
     part.weight = W.T  # a layer stores its matrix transposed
@@ -109,9 +110,9 @@ difference = (framework_output - output).abs().max()
 print(f"MLX's own: largest difference {difference:.4f}")
 
 # %% merged-wrongly
-wrong = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
-print("shapes:", tuple(wrong.shape), tuple(merge(attended).shape))
-share_in_place = (wrong == merge(attended)).mean()
+wrong_merge = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
+print("shapes:", tuple(wrong_merge.shape), tuple(merge(attended).shape))
+share_in_place = (wrong_merge == merge(attended)).mean()
 print(f"numbers in their place: {share_in_place:.2f}")
 
 
@@ -146,28 +147,28 @@ def draw_questions(count, size=6, sign=-1):
     alphabets = mx.argsort(mx.random.uniform(shape=(count, 26)), axis=1)
     letters = alphabets[:, :size]  # no letter twice
     numbers = mx.random.normal((count, size))
-    # Each question has two different places.
-    places = mx.argsort(mx.random.uniform(shape=(count, size, size)), axis=2)[..., :2]
-    asked, pair_numbers = (
-        mx.take_along_axis(array[:, None], places, axis=2)
+    # Each question asks for two different entries.
+    indices = mx.argsort(mx.random.uniform(shape=(count, size, size)), axis=2)[..., :2]
+    questions, pair_numbers = (
+        mx.take_along_axis(array[:, None], indices, axis=2)
         for array in (letters, numbers)
     )
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
-    return letters, numbers, asked, answers
+    return letters, numbers, questions, answers
 
 
 mx.random.seed(2)
-letters, numbers, asked, answers = (array[0] for array in draw_questions(1))
+letters, numbers, questions, answers = (array[0] for array in draw_questions(1))
 print(
     "entries:",
     *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
 )
-for (a, b), answer in zip(asked[:3], answers, strict=False):
+for (a, b), answer in zip(questions[:3], answers, strict=False):
     print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
 
 
 # %% comparer
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; MLX draws shorter ones."""
     embedding = nn.Embedding(rows, width)
     embedding.weight = mx.random.normal(embedding.weight.shape)
@@ -180,15 +181,15 @@ class Comparer(nn.Module):
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
         self.letter, self.first, self.second = (
-            table(26, num_hiddens) for _ in range(3)
+            make_table(26, num_hiddens) for _ in range(3)
         )
         self.number = nn.Linear(1, num_hiddens, bias=False)
         self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
         self.output = nn.Linear(num_hiddens, 1)
 
-    def __call__(self, letters, numbers, asked):
+    def __call__(self, letters, numbers, questions):
         entries = self.letter(letters) + self.number(numbers[..., None])
-        queries = self.first(asked[..., 0]) + self.second(asked[..., 1])
+        queries = self.first(questions[..., 0]) + self.second(questions[..., 1])
         return self.output(self.attention(queries, entries, entries))[..., 0]
 
 
@@ -204,7 +205,7 @@ def fit(model, draw, loss, steps):
         *inputs, answers = draw()
         _, gradients = nn.value_and_grad(model, batch_loss)(*inputs, answers=answers)
         optimizer.update(model, gradients)
-        # MLX computes only on request; without one here, all steps would pile up.
+        # MLX computes only on request: without this one, all steps would pile up.
         mx.eval(model.parameters(), optimizer.state)
     return model
 
@@ -236,10 +237,10 @@ for h, runs in errors.items():
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 mx.random.seed(4)
-letters, numbers, asked, _ = draw_questions(1)
-models[2][0](letters, numbers, asked)
+letters, numbers, questions, _ = draw_questions(1)
+models[2][0](letters, numbers, questions)
 print("entries:  ", *(chr(97 + x) for x in letters[0]))
-print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
+print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in questions[0]))
 d2l.show_heatmaps(
     models[2][0].attention.attention_weights,
     xlabel="Entries",
@@ -301,7 +302,10 @@ class Reader(nn.Module):
 
     def __init__(self, num_layers, num_hiddens=32, length=16):
         super().__init__()
-        self.token, self.place = table(36, num_hiddens), table(length, num_hiddens)
+        self.token, self.place = (
+            make_table(36, num_hiddens),
+            make_table(length, num_hiddens),
+        )
         self.layers = [
             d2l.MultiHeadAttention(num_hiddens, 2 // num_layers, dropout=0)
             for _ in range(num_layers)
@@ -389,8 +393,8 @@ print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 mx.random.seed(0)
-letters, numbers, asked, _ = draw_questions(1)
-models[2][0](letters, numbers, asked)
+letters, numbers, questions, _ = draw_questions(1)
+models[2][0](letters, numbers, questions)
 weights = models[2][0].attention.attention_weights
 d2l.show_heatmaps(
     mx.concatenate([weights, weights.mean(axis=1, keepdims=True)], axis=1),

@@ -69,9 +69,10 @@ npx.random.seed(0)
 d, num_heads = 8, 2
 X = d2l.randn(1, 5, d)
 W_q, W_k, W_v, W_o = (d2l.randn(d, d) / math.sqrt(d) for _ in range(4))
-attended = attend(*(split(X @ W, num_heads) for W in (W_q, W_k, W_v)))
+q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
+attended = attend(q, k, v)
 merged = merge(attended)
-steps = {"X": X, "X W_q": X @ W_q, "split": split(X @ W_q, num_heads)}
+steps = {"X": X, "X W_q": X @ W_q, "split": q}
 steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
 for name, step in steps.items():
     print(f"{name:>8} {step.shape}")
@@ -101,9 +102,9 @@ for name, Y in ("head by head", headwise_output), ("the layer", layer_output):
     print(f"{name:>12}: largest difference {np.abs(Y - output).max():.4f}")
 
 # %% merged-wrongly
-wrong = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
-print("shapes:", wrong.shape, merge(attended).shape)
-share_in_place = (wrong == merge(attended)).mean()
+wrong_merge = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
+print("shapes:", wrong_merge.shape, merge(attended).shape)
+share_in_place = (wrong_merge == merge(attended)).mean()
 print(f"numbers in their place: {share_in_place:.2f}")
 
 
@@ -138,16 +139,16 @@ def draw_questions(count, size=6, sign=-1):
     """Draw entries (a letter and a number each), pairs of letters, and the answers."""
     letters = d2l.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
     numbers = d2l.randn(count, size)
-    # Each question has two different places.
-    places = d2l.rand(count, size, size).argsort(axis=2)[:, :, :2]
+    # Each question asks for two different entries.
+    indices = d2l.rand(count, size, size).argsort(axis=2)[:, :, :2]
     rows = np.arange(count, dtype="int64")[:, None, None]
-    asked, pair_numbers = letters[rows, places], numbers[rows, places]
+    questions, pair_numbers = letters[rows, indices], numbers[rows, indices]
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
-    return letters, numbers, asked, answers
+    return letters, numbers, questions, answers
 
 
 npx.random.seed(2)
-letters, numbers, asked, answers = (array[0] for array in draw_questions(1))
+letters, numbers, questions, answers = (array[0] for array in draw_questions(1))
 print(
     "entries:",
     *(
@@ -155,7 +156,7 @@ print(
         for x, y in zip(letters.tolist(), numbers.tolist(), strict=True)
     ),
 )
-for (a, b), answer in zip(asked[:3].tolist(), answers, strict=False):
+for (a, b), answer in zip(questions[:3].tolist(), answers, strict=False):
     print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
 
 
@@ -173,14 +174,14 @@ class Comparer(nn.Block):
         self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
         self.output = nn.Dense(1, flatten=False)
 
-    def forward(self, letters, numbers, asked):
+    def forward(self, letters, numbers, questions):
         entries = self.letter(letters) + self.number(numbers[..., None])
-        queries = self.first(asked[..., 0]) + self.second(asked[..., 1])
+        queries = self.first(questions[..., 0]) + self.second(questions[..., 1])
         return self.output(self.attention(queries, entries, entries)).squeeze(-1)
 
 
 # %% train
-def batches(count, examples):
+def cut_batches(count, examples):
     """Cut examples into batches: drawing all of them at once is faster."""
     return zip(*(np.split(array, count) for array in examples), strict=True)
 
@@ -190,7 +191,7 @@ def train(num_heads, seed, **task):
     model = Comparer(num_heads)
     model.initialize(initializer)
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
-    for *inputs, answers in batches(100, draw_questions(100 * 128, **task)):
+    for *inputs, answers in cut_batches(100, draw_questions(100 * 128, **task)):
         with autograd.record():
             loss = ((model(*inputs) - answers) ** 2).mean(axis=1)
         loss.backward()
@@ -217,10 +218,10 @@ for h, runs in errors.items():
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 npx.random.seed(4)
-letters, numbers, asked, _ = draw_questions(1)
-models[2][0](letters, numbers, asked)
+letters, numbers, questions, _ = draw_questions(1)
+models[2][0](letters, numbers, questions)
 print("entries:  ", *(chr(97 + x) for x in letters[0].tolist()))
-print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0].tolist()))
+print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in questions[0].tolist()))
 d2l.show_heatmaps(
     models[2][0].attention.attention_weights,
     xlabel="Entries",
@@ -307,7 +308,7 @@ def train_reader(num_layers, seed):
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.01})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
-    for tokens, digits in batches(100, draw_texts(100 * 128)):
+    for tokens, digits in cut_batches(100, draw_texts(100 * 128)):
         with autograd.record():
             loss = cross_entropy(model(tokens), digits)
         loss.backward()
@@ -380,8 +381,8 @@ print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 npx.random.seed(0)
-letters, numbers, asked, _ = draw_questions(1)
-models[2][0](letters, numbers, asked)
+letters, numbers, questions, _ = draw_questions(1)
+models[2][0](letters, numbers, questions)
 weights = models[2][0].attention.attention_weights
 d2l.show_heatmaps(
     d2l.concat([weights, weights.mean(axis=1, keepdims=True)], axis=1),

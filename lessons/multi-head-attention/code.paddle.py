@@ -69,9 +69,10 @@ paddle.seed(0)
 d, num_heads = 8, 2
 X = d2l.randn((1, 5, d))
 W_q, W_k, W_v, W_o = (d2l.randn((d, d)) / math.sqrt(d) for _ in range(4))
-attended = attend(*(split(X @ W, num_heads) for W in (W_q, W_k, W_v)))
+q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
+attended = attend(q, k, v)
 merged = merge(attended)
-steps = {"X": X, "X W_q": X @ W_q, "split": split(X @ W_q, num_heads)}
+steps = {"X": X, "X W_q": X @ W_q, "split": q}
 steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
 for name, step in steps.items():
     print(f"{name:>8} {tuple(step.shape)}")
@@ -112,9 +113,9 @@ difference = (framework_output - output).abs().max()
 print(f"Paddle's own: largest difference {difference:.4f}")
 
 # %% merged-wrongly
-wrong = attended.reshape([1, 5, d])  # the right shape, and the wrong numbers
-print("shapes:", tuple(wrong.shape), tuple(merge(attended).shape))
-share_in_place = (wrong == merge(attended)).astype("float32").mean()
+wrong_merge = attended.reshape([1, 5, d])  # the right shape, and the wrong numbers
+print("shapes:", tuple(wrong_merge.shape), tuple(merge(attended).shape))
+share_in_place = (wrong_merge == merge(attended)).astype("float32").mean()
 print(f"numbers in their place: {share_in_place:.2f}")
 
 
@@ -148,26 +149,26 @@ def draw_questions(count, size=6, sign=-1):
     """Draw entries (a letter and a number each), pairs of letters, and the answers."""
     letters = d2l.rand((count, 26)).argsort(axis=1)[:, :size]  # no letter twice
     numbers = d2l.randn((count, size))
-    # Each question has two different places.
-    places = d2l.rand((count, size, size)).argsort(axis=2)[:, :, :2].flatten(1)
-    asked = letters.take_along_axis(places, axis=1).unflatten(1, [size, 2])
-    pair_numbers = numbers.take_along_axis(places, axis=1).unflatten(1, [size, 2])
+    # Each question asks for two different entries.
+    indices = d2l.rand((count, size, size)).argsort(axis=2)[:, :, :2].flatten(1)
+    questions = letters.take_along_axis(indices, axis=1).unflatten(1, [size, 2])
+    pair_numbers = numbers.take_along_axis(indices, axis=1).unflatten(1, [size, 2])
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
-    return letters, numbers, asked, answers
+    return letters, numbers, questions, answers
 
 
 paddle.seed(2)
-letters, numbers, asked, answers = (array[0] for array in draw_questions(1))
+letters, numbers, questions, answers = (array[0] for array in draw_questions(1))
 print(
     "entries:",
     *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
 )
-for (a, b), answer in zip(asked[:3], answers, strict=False):
+for (a, b), answer in zip(questions[:3], answers, strict=False):
     print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
 
 
 # %% comparer
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1."""
     return nn.Embedding(rows, width, weight_attr=nn.initializer.Normal())
 
@@ -178,15 +179,15 @@ class Comparer(nn.Layer):
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
         self.letter, self.first, self.second = (
-            table(26, num_hiddens) for _ in range(3)
+            make_table(26, num_hiddens) for _ in range(3)
         )
         self.number = nn.Linear(1, num_hiddens, bias_attr=False)
         self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
         self.output = nn.Linear(num_hiddens, 1)
 
-    def forward(self, letters, numbers, asked):
+    def forward(self, letters, numbers, questions):
         entries = self.letter(letters) + self.number(numbers.unsqueeze(-1))
-        queries = self.first(asked[..., 0]) + self.second(asked[..., 1])
+        queries = self.first(questions[..., 0]) + self.second(questions[..., 1])
         return self.output(self.attention(queries, entries, entries)).squeeze(-1)
 
 
@@ -224,11 +225,11 @@ for h, runs in errors.items():
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 paddle.seed(4)
-letters, numbers, asked, _ = draw_questions(1)
+letters, numbers, questions, _ = draw_questions(1)
 with paddle.no_grad():
-    models[2][0](letters, numbers, asked)
+    models[2][0](letters, numbers, questions)
 print("entries:  ", *(chr(97 + x) for x in letters[0]))
-print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
+print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in questions[0]))
 d2l.show_heatmaps(
     models[2][0].attention.attention_weights,
     xlabel="Entries",
@@ -290,8 +291,8 @@ class Reader(nn.Layer):
 
     def __init__(self, num_layers, num_hiddens=32, length=16):
         super().__init__()
-        self.token = table(36, num_hiddens)
-        self.place = table(length, num_hiddens)
+        self.token = make_table(36, num_hiddens)
+        self.place = make_table(length, num_hiddens)
         self.layers = nn.LayerList(
             d2l.MultiHeadAttention(num_hiddens, 2 // num_layers, dropout=0)
             for _ in range(num_layers)
@@ -388,9 +389,9 @@ print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 paddle.seed(0)
-letters, numbers, asked, _ = draw_questions(1)
+letters, numbers, questions, _ = draw_questions(1)
 with paddle.no_grad():
-    models[2][0](letters, numbers, asked)
+    models[2][0](letters, numbers, questions)
 weights = models[2][0].attention.attention_weights
 d2l.show_heatmaps(
     d2l.concat([weights, weights.mean(axis=1, keepdim=True)], axis=1),

@@ -64,9 +64,10 @@ torch.manual_seed(0)
 d, num_heads = 8, 2
 X = torch.randn(1, 5, d)
 W_q, W_k, W_v, W_o = (torch.randn(d, d) / math.sqrt(d) for _ in range(4))
-attended = attend(*(split(X @ W, num_heads) for W in (W_q, W_k, W_v)))
+q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
+attended = attend(q, k, v)
 merged = merge(attended)
-steps = {"X": X, "X W_q": X @ W_q, "split": split(X @ W_q, num_heads)}
+steps = {"X": X, "X W_q": X @ W_q, "split": q}
 steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
 for name, step in steps.items():
     print(f"{name:>8} {tuple(step.shape)}")
@@ -110,9 +111,9 @@ _, head_weights = framework_layer(X, X, X, average_attn_weights=False)
 print("weights, head by head:", tuple(head_weights.shape))
 
 # %% merged-wrongly
-wrong = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
-print("shapes:", tuple(wrong.shape), tuple(merge(attended).shape))
-share_in_place = (wrong == merge(attended)).float().mean()
+wrong_merge = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
+print("shapes:", tuple(wrong_merge.shape), tuple(merge(attended).shape))
+share_in_place = (wrong_merge == merge(attended)).float().mean()
 print(f"numbers in their place: {share_in_place:.2f}")
 
 
@@ -146,21 +147,21 @@ def draw_questions(count, size=6, sign=-1):
     """Draw entries (a letter and a number each), pairs of letters, and the answers."""
     letters = torch.rand(count, 26).argsort(dim=1)[:, :size]  # no letter twice
     numbers = torch.randn(count, size)
-    # Each question has two different places.
-    places = torch.rand(count, size, size).argsort(dim=2)[:, :, :2].flatten(1)
-    asked = letters.gather(1, places).unflatten(1, (size, 2))
-    pair_numbers = numbers.gather(1, places).unflatten(1, (size, 2))
+    # Each question asks for two different entries.
+    indices = torch.rand(count, size, size).argsort(dim=2)[:, :, :2].flatten(1)
+    questions = letters.gather(1, indices).unflatten(1, (size, 2))
+    pair_numbers = numbers.gather(1, indices).unflatten(1, (size, 2))
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
-    return letters, numbers, asked, answers
+    return letters, numbers, questions, answers
 
 
 torch.manual_seed(2)
-letters, numbers, asked, answers = (array[0] for array in draw_questions(1))
+letters, numbers, questions, answers = (array[0] for array in draw_questions(1))
 print(
     "entries:",
     *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
 )
-for (a, b), answer in zip(asked[:3], answers, strict=False):
+for (a, b), answer in zip(questions[:3], answers, strict=False):
     print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
 
 
@@ -177,9 +178,9 @@ class Comparer(nn.Module):
         self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
         self.output = nn.Linear(num_hiddens, 1)
 
-    def forward(self, letters, numbers, asked):
+    def forward(self, letters, numbers, questions):
         entries = self.letter(letters) + self.number(numbers[..., None])
-        queries = self.first(asked[..., 0]) + self.second(asked[..., 1])
+        queries = self.first(questions[..., 0]) + self.second(questions[..., 1])
         return self.output(self.attention(queries, entries, entries))[..., 0]
 
 
@@ -218,11 +219,11 @@ for h, runs in errors.items():
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 torch.manual_seed(4)
-letters, numbers, asked, _ = draw_questions(1)
+letters, numbers, questions, _ = draw_questions(1)
 with torch.no_grad():
-    models[2][0](letters, numbers, asked)
+    models[2][0](letters, numbers, questions)
 print("entries:  ", *(chr(97 + x) for x in letters[0]))
-print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
+print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in questions[0]))
 d2l.show_heatmaps(
     models[2][0].attention.attention_weights,
     xlabel="Entries",
@@ -381,9 +382,9 @@ print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 torch.manual_seed(0)
-letters, numbers, asked, _ = draw_questions(1)
+letters, numbers, questions, _ = draw_questions(1)
 with torch.no_grad():
-    models[2][0](letters, numbers, asked)
+    models[2][0](letters, numbers, questions)
 weights = models[2][0].attention.attention_weights
 d2l.show_heatmaps(
     torch.cat([weights, weights.mean(dim=1, keepdim=True)], dim=1),

@@ -31,10 +31,11 @@ heads = tf.linalg.matvec(
     tf.nn.softmax(d2l.stack([pear, lemon]) @ d2l.transpose(keys)), values
 )
 W_o = d2l.tensor([1.0, -1])  # the first minus the second
-more, less = tf.reduce_sum(heads * W_o), tf.reduce_sum(heads[::-1] * W_o)
+pear_minus_lemon = tf.reduce_sum(heads * W_o)
+lemon_minus_pear = tf.reduce_sum(heads[::-1] * W_o)
 print("the two heads:", *(f"{head:.1f}" for head in heads))
-print(f"a pear costs {more:.1f} cents more than a lemon")
-print(f"a lemon costs {less:.1f} cents more than a pear")
+print(f"a pear costs {pear_minus_lemon:.1f} cents more than a lemon")
+print(f"a lemon costs {lemon_minus_pear:.1f} cents more than a pear")
 
 
 # %% split-and-merge
@@ -69,9 +70,10 @@ keras.utils.set_random_seed(0)
 d, num_heads = 8, 2
 X = d2l.normal((1, 5, d))
 W_q, W_k, W_v, W_o = (d2l.normal((d, d)) / math.sqrt(d) for _ in range(4))
-attended = attend(*(split(X @ W, num_heads) for W in (W_q, W_k, W_v)))
+q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
+attended = attend(q, k, v)
 merged = merge(attended)
-steps = {"X": X, "X W_q": X @ W_q, "split": split(X @ W_q, num_heads)}
+steps = {"X": X, "X W_q": X @ W_q, "split": q}
 steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
 for name, step in steps.items():
     print(f"{name:>8} {tuple(step.shape)}")
@@ -87,7 +89,7 @@ headwise_output = d2l.concat(head_outputs, axis=-1) @ W_o
 
 # %% the-layer
 layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
-layer(X, X, X)  # makes the weights
+layer(X, X, X)  # creates the weights
 parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
 for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
     part.kernel.assign(W)
@@ -110,9 +112,9 @@ difference = tf.reduce_max(abs(framework_output - output))
 print(f"Keras' own: largest difference {difference:.4f}")
 
 # %% merged-wrongly
-wrong = tf.reshape(attended, (1, 5, d))  # the right shape, and the wrong numbers
-print("shapes:", tuple(wrong.shape), tuple(merge(attended).shape))
-share_in_place = np.mean(wrong == merge(attended))
+wrong_merge = tf.reshape(attended, (1, 5, d))  # the right shape, and the wrong numbers
+print("shapes:", tuple(wrong_merge.shape), tuple(merge(attended).shape))
+share_in_place = np.mean(wrong_merge == merge(attended))
 print(f"numbers in their place: {share_in_place:.2f}")
 
 
@@ -146,28 +148,28 @@ def draw_questions(count, size=6, sign=-1):
     """Draw entries (a letter and a number each), pairs of letters, and the answers."""
     letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
     numbers = np.random.randn(count, size).astype("float32")
-    # Each question has two different places.
-    places = np.random.rand(count, size, size).argsort(axis=2)[:, :, :2]
-    asked, pair_numbers = (
-        np.take_along_axis(array[:, np.newaxis], places, axis=2)
+    # Each question asks for two different entries.
+    indices = np.random.rand(count, size, size).argsort(axis=2)[:, :, :2]
+    questions, pair_numbers = (
+        np.take_along_axis(array[:, np.newaxis], indices, axis=2)
         for array in (letters, numbers)
     )
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
-    return letters, numbers, asked, answers
+    return letters, numbers, questions, answers
 
 
 keras.utils.set_random_seed(2)
-letters, numbers, asked, answers = (array[0] for array in draw_questions(1))
+letters, numbers, questions, answers = (array[0] for array in draw_questions(1))
 print(
     "entries:",
     *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
 )
-for (a, b), answer in zip(asked[:3], answers, strict=False):
+for (a, b), answer in zip(questions[:3], answers, strict=False):
     print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
 
 
 # %% comparer
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; Keras draws far shorter ones."""
     normal = keras.initializers.RandomNormal(stddev=1)
     return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
@@ -179,22 +181,22 @@ class Comparer(keras.Model):
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
         self.letter, self.first, self.second = (
-            table(26, num_hiddens) for _ in range(3)
+            make_table(26, num_hiddens) for _ in range(3)
         )
         self.number = keras.layers.Dense(num_hiddens, use_bias=False)
         self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
         self.answer = keras.layers.Dense(1)
 
-    def call(self, letters, numbers, asked):
+    def call(self, letters, numbers, questions):
         entries = self.letter(letters) + self.number(numbers[..., tf.newaxis])
-        queries = self.first(asked[..., 0]) + self.second(asked[..., 1])
+        queries = self.first(questions[..., 0]) + self.second(questions[..., 1])
         return self.answer(self.attention(queries, entries, entries))[..., 0]
 
 
 # %% train
 def narrow_weights(model, *inputs):
     """Scale weights into -1/sqrt(d) to 1/sqrt(d): Keras draws from a wider range."""
-    model(*inputs)  # makes the weights
+    model(*inputs)  # creates the weights
     for weight in model.weights:
         if weight.name == "kernel":
             weight.assign(weight / math.sqrt(3))
@@ -264,10 +266,10 @@ for h, runs in errors.items():
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 keras.utils.set_random_seed(4)
-letters, numbers, asked, _ = draw_questions(1)
-models[2][0](letters, numbers, asked)
+letters, numbers, questions, _ = draw_questions(1)
+models[2][0](letters, numbers, questions)
 print("entries:  ", *(chr(97 + x) for x in letters[0]))
-print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in asked[0]))
+print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in questions[0]))
 d2l.show_heatmaps(
     models[2][0].attention.attention_weights,
     xlabel="Entries",
@@ -284,9 +286,9 @@ def error_without(model, head):
     W_o, num_heads = model.attention.W_o.kernel, model.attention.num_heads
     width = W_o.shape[0] // num_heads
     original = W_o.numpy()
-    changed = original.copy()
-    changed[head * width : (head + 1) * width] = 0
-    W_o.assign(changed)
+    new_weights = original.copy()
+    new_weights[head * width : (head + 1) * width] = 0
+    W_o.assign(new_weights)
     result = error(model)
     W_o.assign(original)
     return result
@@ -330,8 +332,8 @@ class Reader(keras.Model):
 
     def __init__(self, num_layers, num_hiddens=32, length=16):
         super().__init__()
-        self.token = table(36, num_hiddens)
-        self.place = table(length, num_hiddens)
+        self.token = make_table(36, num_hiddens)
+        self.place = make_table(length, num_hiddens)
         self.attentions = [
             d2l.MultiHeadAttention(num_hiddens, 2 // num_layers, dropout=0)
             for _ in range(num_layers)
@@ -354,8 +356,8 @@ def train_readers(num_layers, seeds=range(5)):
         keras.utils.set_random_seed(seed)
         models.append(narrow_weights(Reader(num_layers), draw_texts(1)[0]))
         samples.append(draw_texts(100 * 128))
-    entropy = tf.nn.sparse_softmax_cross_entropy_with_logits
-    return fit(models, samples, 0.01, entropy)
+    cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits
+    return fit(models, samples, 0.01, cross_entropy)
 
 
 # The same texts for every model.
@@ -424,8 +426,8 @@ print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 keras.utils.set_random_seed(0)
-letters, numbers, asked, _ = draw_questions(1)
-models[2][0](letters, numbers, asked)
+letters, numbers, questions, _ = draw_questions(1)
+models[2][0](letters, numbers, questions)
 weights = models[2][0].attention.attention_weights
 d2l.show_heatmaps(
     d2l.concat([weights, d2l.reduce_mean(weights, axis=1, keepdims=True)], axis=1),

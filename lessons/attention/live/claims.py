@@ -30,12 +30,12 @@ def points(page: Page) -> Points:
 
 def test_curves_match_notebook(page: Page):
     live_states = [get_state(page, FIGURE, width=width) for width in WIDTHS]
-    places = np.array(live_states[0]["places"])
-    np.testing.assert_allclose(places, np.linspace(0, 5, 101), atol=1e-12)
+    grid = np.array(live_states[0]["grid"])
+    np.testing.assert_allclose(grid, np.linspace(0, 5, 101), atol=1e-12)
     truth, *notebook_fits = read_curves(LESSON, "three-widths", 101)
     fits = [np.array(live_state["answers"]) for live_state in live_states]
     assert matches_up_to_scale(
-        [truth, *notebook_fits], [np.sin(2 * places) + places / 2, *fits]
+        [truth, *notebook_fits], [np.sin(2 * grid) + grid / 2, *fits]
     )
     assert not matches_up_to_scale(notebook_fits, fits[::-1])
 
@@ -98,8 +98,8 @@ def test_drawing_shows_numbers(page: Page, live: Locator):
     curve = np.array(live.locator(".live-curve").evaluate(heights))
     truth = np.array(live.locator(".live-truth").evaluate(heights))
     ring = np.array([float(live.locator("circle.live-target").get_attribute("cy"))])
-    places = np.array(live_state["places"])
-    true_values = np.sin(2 * places) + places / 2
+    grid = np.array(live_state["grid"])
+    true_values = np.sin(2 * grid) + grid / 2
     values = [live_state["answers"], true_values, [live_state["answer"]]]
     assert matches_up_to_scale([curve, truth, ring], values)
 

@@ -1,7 +1,7 @@
 // Ask one head, which gives one average, or two heads: "How much more does a pear cost than a lemon?"
-//   state()  {first, second, loud, two, queries, weights, answers, difference}: a query, its weights and its answer for
-//            each head; the difference of the two answers, or null for one head
-//   set({first, second, loud, two})  fruits by number, 0 to 2; a whole number from 0 to 10; true or false
+//   state()  {first, second, loudness, twoHeads, queries, weights, answers, difference}: a query, its weights and its
+//            answer for each head; the difference of the two answers, or null for one head
+//   set({first, second, loudness, twoHeads})  fruits by number, 0 to 2; a whole number from 0 to 10; true or false
 "use strict";
 {
   const { kit, mathematics } = d2lLive;
@@ -25,16 +25,21 @@
     const caption = kit.quiet();
 
     const state = () => {
-      const [a, b] = [first, second].map((fruit) => KEYS[fruit.value].map((x) => x * loud.value));
-      const settings = { first: first.value, second: second.value, loud: loud.value, two: two.value };
-      return { ...settings, ...ask(two.value ? [a, b] : mathematics.add([a], [b])) };
+      const [a, b] = [first, second].map((fruit) => KEYS[fruit.value].map((x) => x * loudness.value));
+      const settings = {
+        first: first.value,
+        second: second.value,
+        loudness: loudness.value,
+        twoHeads: twoHeads.value,
+      };
+      return { ...settings, ...ask(twoHeads.value ? [a, b] : mathematics.add([a], [b])) };
     };
-    const sentence = ({ first, second, answers: [a, b], difference }) =>
+    const summary = ({ first, second, answers: [a, b], difference }) =>
       difference === null
         ? words.average(decimals(a, 1), kit.addition([PRICES[first], -PRICES[second]], 0))
         : words.difference(kit.addition([a, -b], 1), first, second, decimals(difference, 1));
 
-    const table = ({ queries, weights, answers, two }, head) => {
+    const createTable = ({ queries, weights, answers, twoHeads }, head) => {
       const names = [words.fruit, words.price, "", words.weight];
       const entry = (weight, fruit) =>
         row(
@@ -47,7 +52,7 @@
       return html(
         "table",
         { class: "live-table" },
-        html("caption", {}, words.asks(two ? head + 1 : 0, queries[head].join(",\u00a0"))),
+        html("caption", {}, words.question(twoHeads ? head + 1 : 0, queries[head].join(",\u00a0"))),
         html("thead", {}, row(...names.map((name) => (name ? html("th", { scope: "col" }, name) : cell(""))))),
         html("tbody", {}, ...weights[head].map(entry)),
         html("tfoot", {}, answer),
@@ -55,8 +60,8 @@
     };
     const draw = () => {
       const now = state();
-      heads.replaceChildren(...now.queries.map((_, head) => table(now, head)));
-      caption.value = sentence(now);
+      heads.replaceChildren(...now.queries.map((_, head) => createTable(now, head)));
+      caption.value = summary(now);
     };
     const update = () => {
       draw();
@@ -65,12 +70,13 @@
 
     const first = kit.choice(words.first, words.fruits, 2, update);
     const second = kit.choice(words.second, words.fruits, 1, update);
-    const loud = kit.slider(words.loud, { min: 0, max: 10, value: 6 }, update);
-    const two = kit.checkbox(words.two, update);
-    const controls = [first, second, loud, two].map(({ node }) => node);
-    root.append(html("div", { class: "live-controls" }, ...controls), heads, html("p", {}, caption));
+    const loudness = kit.slider(words.loudness, { min: 0, max: 10, value: 6 }, update);
+    const twoHeads = kit.checkbox(words.twoHeads, update);
+    const nodes = [first, second, loudness, twoHeads].map(({ node }) => node);
+    root.append(html("div", { class: "live-controls" }, ...nodes), heads, html("p", {}, caption));
     const announce = kit.announcer(root);
     const set = (control) => (value) => (control.value = value);
-    return { controls: { first: set(first), second: set(second), loud: set(loud), two: set(two) }, draw, state };
+    const controls = { first: set(first), second: set(second), loudness: set(loudness), twoHeads: set(twoHeads) };
+    return { controls, draw, state };
   });
 }

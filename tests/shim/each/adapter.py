@@ -392,8 +392,8 @@ class Adapter(ABC):
         )
 
     def lesson_question(self, names: dict[str, Any]) -> list[NDArray[Any]]:
-        """Return the letters, numbers and pairs of letters asked for that a lesson draws a map of."""
-        return [self.to_numpy(names[name]) for name in ("letters", "numbers", "asked")]
+        """Return the letters, numbers and questions (pairs of letters) that a lesson draws a map of."""
+        return [self.to_numpy(names[name]) for name in ("letters", "numbers", "questions")]
 
     def new_reader(self, names: dict[str, Any], kind: str) -> Any:
         """Make a reader of this kind, and call it, since its sizes may come from the first input."""
