@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared import plot
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import check_instance, fault, format_value, integer
+from d2l_compat._shared.checks import check_instance, format_value, integer, message
 from d2l_compat._shared.require import import_package
 from d2l_compat.frameworks import Package
 
@@ -31,13 +31,13 @@ LUMINANCE = 0.2126, 0.7152, 0.0722  # of red, green and blue
 
 
 def make_env(name: str = "", seed: int | None = 0) -> dict[str, Any]:
-    """Return the environment ``FrozenLake-v1``, the only one; see :func:`frozen_lake`.
+    """Return the environment ``FrozenLake-v1``; see :func:`frozen_lake`.
 
     Raises ValueError for another name, and the errors of :func:`frozen_lake`.
     """
     if not isinstance(name, str) or name != FROZEN_LAKE:
-        need = f"{FROZEN_LAKE!r}, the one environment that is known"
-        raise ValueError(fault("name", format_value(name), need))
+        need = f"{FROZEN_LAKE!r}, the only environment"
+        raise ValueError(message("name", format_value(name), need))
     return frozen_lake(seed)
 
 
@@ -50,11 +50,11 @@ def frozen_lake(seed: int | None) -> dict[str, Any]:
         the numbers of cells, counted row by row, and of actions: 0 left, 1 down, 2 right, 3 up
     ``mdp``
         for each (state, action) a list of possible outcomes: (probability, next state, reward, whether it is the end);
-        ``trans_prob_idx``, ``nextstate_idx``, ``reward_idx`` and ``done_idx`` are their places
+        ``trans_prob_idx``, ``nextstate_idx``, ``reward_idx`` and ``done_idx`` are their positions
     ``env``
         the environment, with the interface of gym: see :class:`Environment`
 
-    A ``seed`` draws the same actions as in gym; None draws any. Raises ImportError if gymnasium is missing,
+    With a ``seed``, the random actions are as in gym; with None, they differ each time. Raises ImportError if gymnasium is missing,
     TypeError or ValueError unless the seed is None or an integer of at least 0.
     """
     seed = _check_seed(seed)
@@ -115,7 +115,7 @@ class Environment:
         """
         actions = _to_actions("action", action)
         if actions.size != 1:
-            raise ValueError(fault("action", f"{actions.size} numbers", f"one: {ACTIONS}"))
+            raise ValueError(message("action", f"{actions.size} numbers", f"one: {ACTIONS}"))
         state, reward, is_end, is_truncated, info = self.env.step(actions.item())
         if is_truncated:
             info["TimeLimit.truncated"] = not is_end
@@ -179,11 +179,11 @@ def _to_letters(env_desc: Any) -> Numbers:
     try:
         letters = np.asarray(env_desc)
     except ValueError:
-        raise ValueError(fault("env_desc", "rows of unequal length", need)) from None
+        raise ValueError(message("env_desc", "rows of unequal length", need)) from None
     if letters.dtype.kind not in "SU":
-        raise TypeError(fault("env_desc", f"dtype {letters.dtype}", need))
+        raise TypeError(message("env_desc", f"dtype {letters.dtype}", need))
     if letters.ndim != 2 or not letters.size:
-        raise ValueError(fault("env_desc", f"shape {letters.shape}", need))
+        raise ValueError(message("env_desc", f"shape {letters.shape}", need))
     return letters.astype(str)
 
 
@@ -196,7 +196,7 @@ def _to_maps(
     if len(values) != len(actions):
         what = f"{named_values[0]} and {named_policy[0]}"
         got = f"{len(values)} and {len(actions)} steps"
-        raise ValueError(fault(what, got, "the same number of each"))
+        raise ValueError(message(what, got, "the same number of each"))
     return values, actions
 
 
@@ -204,7 +204,7 @@ def _reshape(what: str, numbers: Numbers, shape: tuple[int, ...]) -> Numbers:
     states = math.prod(shape)
     if numbers.shape[1:] not in ((states,), shape) or not numbers.size:
         need = f"shape (steps, {states}), a number for each state of the map, and at least one step"
-        raise ValueError(fault(what, f"shape {numbers.shape}", need))
+        raise ValueError(message(what, f"shape {numbers.shape}", need))
     return numbers.reshape(-1, *shape)
 
 
@@ -213,7 +213,7 @@ def _to_actions(what: str, values: Any) -> NDArray[np.int64]:
     numbers = to_numpy(what, values)
     is_action = np.isin(numbers, range(len(RIGHT)))
     if not is_action.all():
-        raise ValueError(fault(what, f"an action of {numbers[~is_action].flat[0]:g}", ACTIONS))
+        raise ValueError(message(what, f"an action of {numbers[~is_action].flat[0]:g}", ACTIONS))
     return numbers.astype(np.int64)
 
 

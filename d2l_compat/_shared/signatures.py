@@ -1,7 +1,7 @@
 """Parse and check the arguments of layers, some of which have had several signatures.
 
 A layer's ``__init__`` declares its signatures: as overloads, or its own if it has only one. They are read once, when
-the class is made. Keyword-only arguments are the framework's, and are passed on unchecked.
+the class is created. Keyword-only arguments are the framework's, and are passed on unchecked.
 """
 
 from collections.abc import Callable
@@ -77,7 +77,7 @@ class Signatures:
         self.names = {name for declared in self.alternatives for name in declared.parameters}
         if unchecked := self.names - CHECKS.keys():
             need = "one for it in signatures.CHECKS"
-            raise TypeError(checks.fault(min(unchecked), "no check", need))
+            raise TypeError(checks.message(min(unchecked), "no check", need))
 
     def parse(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the checked arguments by name, according to the first signature that fits.
@@ -136,7 +136,7 @@ def declared_signatures(init: Callable[..., None]) -> list[Signature]:
 
 def show_signature(init: Callable[..., None], declared: Signature) -> None:
     """Let help(), and Shift-Tab in Jupyter, show the wrapper ``init`` with the signature ``declared``."""
-    vars(init).pop("__wrapped__", None)  # some tools would follow it, and show its signature
+    vars(init).pop("__wrapped__", None)  # some tools would show its signature
     init.__signature__ = declared  # type: ignore[attr-defined]
 
 

@@ -2,7 +2,7 @@
 
 import os
 
-from d2l_compat._shared.checks import fault, format_value
+from d2l_compat._shared.checks import format_value, message
 
 VARIABLE = "D2L_VERSION"
 OLDER, NEWER = "0.17", "1.0"
@@ -16,5 +16,5 @@ def is_0_17() -> bool:
     value = os.getenv(VARIABLE) or NEWER
     version = ".".join(value.split(".")[:2])
     if version not in (OLDER, NEWER):
-        raise ValueError(fault(VARIABLE, format_value(value), f"'{OLDER}' or '{NEWER}'"))
+        raise ValueError(message(VARIABLE, format_value(value), f"'{OLDER}' or '{NEWER}'"))
     return version == OLDER

@@ -112,7 +112,7 @@ def multi_head_attention(
 def distance_rows(steps: int, far: int) -> NDArray[np.integer]:
     """Return the row of each distance i - j in a table from -far to far, shape (steps, steps).
 
-    Distances beyond use the first or the last row.
+    Distances beyond the table use its first or last row.
     """
     rows = np.zeros((steps, steps), int)
     for i, j in np.ndindex(rows.shape):

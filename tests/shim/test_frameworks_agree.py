@@ -12,7 +12,7 @@ from tests.shim.compare_frameworks.ask import ask_framework
 from tests.shim.compare_frameworks.cases import Case, draw
 from tests.shim.compare_frameworks.differences import differences, find_exceeding
 from tests.shim.compare_frameworks.expected import answer, as_attention, expected
-from tests.shim.compare_frameworks.table import TITLES, assert_as_published, published
+from tests.shim.compare_frameworks.table import TITLES, assert_as_published, read_published_tables
 from tests.shim.each.adapter import Arrays
 from tests.shim.each.cases import TOLERANCE
 
@@ -32,7 +32,7 @@ def test_frameworks_without_python_agree_with_reference(
 @pytest.mark.parametrize("language", TITLES)
 def test_published_tables_are_within_tolerances(language: str) -> None:
     titles = [framework.title for framework in FRAMEWORKS.values()]
-    tables = published(language)
+    tables = read_published_tables(language)
     assert [*tables] == [*TOLERANCE]
     for dtype, (head, *rows) in tables.items():
         assert head == ["", *titles]

@@ -1,4 +1,4 @@
-"""Tests of what importing loads, and of its errors if a framework does not work."""
+"""Tests of the modules that an import loads, and of its errors if a framework does not work."""
 
 import json
 import subprocess
@@ -33,7 +33,7 @@ def test_package_imports_neither_framework_nor_numpy() -> None:
     assert not loaded & (FRAMEWORK_MODULES | PLOT_MODULES | {"numpy"})
 
 
-NO_POSIX_PROGRAM = """
+PROGRAM_WITHOUT_POSIX = """
 import sys
 for name in ("fcntl", "grp", "pwd", "resource", "termios"):
     sys.modules[name] = None
@@ -48,7 +48,7 @@ for module in walk_packages(_shared.__path__, "d2l_compat._shared."):
 
 def test_shared_code_imports_nothing_windows_lacks() -> None:
     process = subprocess.run(
-        [sys.executable, "-c", NO_POSIX_PROGRAM], capture_output=True, check=True
+        [sys.executable, "-c", PROGRAM_WITHOUT_POSIX], capture_output=True, check=True
     )
     assert b"d2l_compat._shared.data.files" in process.stdout.split()
 
@@ -147,19 +147,19 @@ def test_missing_package_error_names_install_command(name: str) -> None:
     program = f"""
 import importlib.abc, importlib.metadata, sys
 
-class Nothing(importlib.abc.MetaPathFinder):
+class NoFrameworks(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name.split(".")[0] in {FRAMEWORK_MODULES!r}:
             raise ModuleNotFoundError("No module named " + repr(name), name=name)
 
 version = importlib.metadata.version
-def no_version(name):
+def hide_version(name):
     if name in {DISTRIBUTIONS!r}:
         raise importlib.metadata.PackageNotFoundError(name)
     return version(name)
 
-importlib.metadata.version = no_version
-sys.meta_path.insert(0, Nothing())
+importlib.metadata.version = hide_version
+sys.meta_path.insert(0, NoFrameworks())
 from d2l_compat import {module}
 """
     process = subprocess.run(

@@ -61,7 +61,7 @@ def test_restored_functions_behave_as_before(name: str, arguments: tuple, expect
 
 
 def test_financial_functions_name_their_package() -> None:
-    with pytest.raises(RuntimeError, match="npv: gone from NumPy"):
+    with pytest.raises(RuntimeError, match="npv: removed from NumPy"):
         REMOVED["npv"](0.1, [1, 2])
 
 

@@ -19,7 +19,7 @@ from PIL import Image
 from d2l_compat._shared.description import describe
 from d2l_compat._shared.fonts import FAMILY, find_fallback_fonts
 from d2l_compat._shared.plot import as_png, as_svg, plot, set_figsize, show_heatmaps
-from d2l_compat._shared.plt import plt as readers
+from d2l_compat._shared.plt import plt as d2l_plt
 from tests.shim.each.rules import matches_message
 from tools.compare.drawing import is_heat_map, read_heat_map
 from tools.compare.pictures import render
@@ -225,18 +225,18 @@ def test_negative_zero_is_described_as_zero(dtype: Any) -> None:
 
 
 def test_plt_is_pyplot_with_old_stem_argument() -> None:
-    got = readers.stem([1, 2, 3], [0.1, 0.2, 0.7], use_line_collection=True)
+    got = d2l_plt.stem([1, 2, 3], [0.1, 0.2, 0.7], use_line_collection=True)
     want = plt.figure().gca().stem([1, 2, 3], [0.1, 0.2, 0.7])
     for ours, theirs in zip(
         got.stemlines.get_segments(), want.stemlines.get_segments(), strict=True
     ):
         np.testing.assert_array_equal(ours, theirs)
     assert len(got.stemlines.get_segments()) == 3
-    assert readers.gcf() is plt.gcf()
-    assert readers.figure is plt.figure
-    assert dir(readers) == dir(plt)
+    assert d2l_plt.gcf() is plt.gcf()
+    assert d2l_plt.figure is plt.figure
+    assert dir(d2l_plt) == dir(plt)
     with pytest.raises(TypeError, match="whatever"):
-        readers.stem([1], [2], whatever=True)
+        d2l_plt.stem([1], [2], whatever=True)
 
 
 def test_curves_are_described_by_their_names() -> None:
@@ -302,7 +302,7 @@ def test_svg_has_no_date_or_version() -> None:
 
 
 @pytest.mark.parametrize("draw", DRAWINGS)
-def test_svg_and_png_show_same_picture(draw: Any) -> None:
+def test_svg_and_png_show_same_image(draw: Any) -> None:
     draw()
     png, metadata = as_png(plt.gcf())
     pixels = np.asarray(Image.open(BytesIO(png)).convert("L"), float)
@@ -326,7 +326,7 @@ def test_heat_map_cells_are_coloured_squares() -> None:
     assert "<image" not in svg
     (heat_map,) = filter(is_heat_map, ElementTree.fromstring(svg).iter())
     colors = mpl.colormaps["Blues"](np.nan_to_num(numbers), bytes=True)
-    colors[0, 2] = 0  # blank
+    colors[0, 2] = 0  # transparent
     np.testing.assert_array_equal(read_heat_map(heat_map), colors)
 
 

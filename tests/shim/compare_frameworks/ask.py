@@ -1,4 +1,4 @@
-"""Compute the cases in one framework, in a process of its own: some frameworks cannot be imported together."""
+"""Compute the cases in one framework, in its own process: some frameworks cannot be imported together."""
 
 import os
 import subprocess
