@@ -140,11 +140,11 @@ def _area(boxes: Any) -> Any:
     return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
 
 
-def offsets(xp: Any, anchors: Any, assigned: Any, eps: float = 1e-6) -> Any:
+def offsets(xp: Any, anchors: Any, boxes: Any, eps: float = 1e-6) -> Any:
     """Return the offsets from anchors to their boxes, relative to the anchors' sizes, as in Liu et al. (2016)."""
-    anchors, assigned = corner_to_center(xp, anchors), corner_to_center(xp, assigned)
-    shifts = 10 * (assigned[:, :2] - anchors[:, :2]) / anchors[:, 2:]
-    scales = 5 * xp.log(assigned[:, 2:] / anchors[:, 2:] + eps)
+    anchors, boxes = corner_to_center(xp, anchors), corner_to_center(xp, boxes)
+    shifts = 10 * (boxes[:, :2] - anchors[:, :2]) / anchors[:, 2:]
+    scales = 5 * xp.log(boxes[:, 2:] / anchors[:, 2:] + eps)
     return xp.stack([shifts[:, 0], shifts[:, 1], scales[:, 0], scales[:, 1]], -1)
 
 
@@ -196,17 +196,17 @@ def assign_boxes(ground_truth: Any, anchors: Any, iou_threshold: Any = 0.5) -> N
     iou_threshold = fraction("iou_threshold", iou_threshold)
     truth = _to_floats("ground_truth", ground_truth, (None, 4), "boxes, 4")
     anchors = _to_floats("anchors", anchors, (None, 4), "anchors, 4")
-    assigned = np.full(len(anchors), -1)
+    assignment = np.full(len(anchors), -1)
     if not truth.size or not anchors.size:
-        return assigned
+        return assignment
     overlaps = _overlaps(anchors, truth)
     is_near = overlaps.max(axis=1) >= iou_threshold
-    assigned[is_near] = overlaps.argmax(axis=1)[is_near]
+    assignment[is_near] = overlaps.argmax(axis=1)[is_near]
     for _ in range(min(overlaps.shape)):
         anchor, box = np.unravel_index(overlaps.argmax(), overlaps.shape)
-        assigned[anchor] = box
+        assignment[anchor] = box
         overlaps[:, box] = overlaps[anchor] = -1
-    return assigned
+    return assignment
 
 
 def _overlaps(boxes1: Numbers, boxes2: Numbers) -> Numbers:
@@ -230,9 +230,9 @@ def anchor_targets(anchors: Any, labels: Any) -> tuple[Numbers, Numbers, NDArray
     mask = np.zeros((batch_size, *boxes.shape), "float32")
     classes = np.zeros((batch_size, len(boxes)), "int64")
     for example, label in enumerate(labels):
-        assigned = assign_boxes(label[:, 1:], boxes)
-        has_box = assigned >= 0
-        assigned_labels = label[assigned[has_box]]
+        assignment = assign_boxes(label[:, 1:], boxes)
+        has_box = assignment >= 0
+        assigned_labels = label[assignment[has_box]]
         offset[example, has_box] = offsets(np, boxes[has_box], assigned_labels[:, 1:])
         mask[example, has_box] = 1
         classes[example, has_box] = assigned_labels[:, 0].astype("int64") + 1

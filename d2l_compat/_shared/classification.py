@@ -62,7 +62,7 @@ def corr2d(X: Any, K: Any) -> Any:
         ]
     except Exception as error:  # frameworks raise different ones
         got = f"dtype {K.dtype} for X of dtype {X.dtype}"
-        raise TypeError(message("K", got, "one dtype of both")) from error
+        raise TypeError(message("K", got, "the same dtype for both")) from error
     return sum(others, first)
 
 

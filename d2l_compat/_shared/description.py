@@ -60,7 +60,7 @@ CHINESE_WORDS = SimpleNamespace(
 
 def describe(figure: Any) -> str:
     """Describe a figure in words: the kind, labels and extent of everything drawn in it."""
-    is_chinese = CHINESE.search(" ".join(_labels(figure)))
+    is_chinese = CHINESE.search(" ".join(_list_labels(figure)))
     words = CHINESE_WORDS if is_chinese else ENGLISH_WORDS
     parts = []
     for axes in figure.axes:
@@ -72,7 +72,7 @@ def describe(figure: Any) -> str:
         bar_groups = [container for container in axes.containers if len(container)]
         for kind, artists in (words.line_plot, lines), (words.bar_chart, bar_groups):
             if artists:
-                x, y = _label(axes, "x"), _label(axes, "y")
+                x, y = _axis_label(axes, "x"), _axis_label(axes, "y")
                 parts.append(title + kind.format(y or words.values, x or words.index))
         for line, name in zip_longest(lines, names[: len(lines)]):
             parts.append(_describe_line(line, name or words.curve, words))
@@ -84,7 +84,7 @@ def describe(figure: Any) -> str:
     return words.between.join(parts) or "Empty figure."
 
 
-def _labels(figure: Any) -> list[str]:
+def _list_labels(figure: Any) -> list[str]:
     """Return all titles, axis labels and legend entries."""
     labels = []
     for axes in figure.axes:
@@ -103,10 +103,10 @@ def _describe_image(image: Any, axes: Any, words: SimpleNamespace) -> str:
     return str(
         words.heat_map.format(
             rows,
-            _label(axes, "y") or words.unnamed,
+            _axis_label(axes, "y") or words.unnamed,
             columns,
-            _label(axes, "x") or words.unnamed,
-            _extent(values, words),
+            _axis_label(axes, "x") or words.unnamed,
+            _describe_extent(values, words),
             np.count_nonzero(abs(values) < SMALLEST),
             values.size,
             image.get_cmap().name,
@@ -119,14 +119,14 @@ def _describe_line(line: Any, name: str, words: SimpleNamespace) -> str:
     x, y = (np.asarray(values, float) for values in line.get_data(orig=False))
     if not len(x):
         return str(words.no_points.format(name))
-    extent = _extent(y[np.isfinite(y)], words)
+    extent = _describe_extent(y[np.isfinite(y)], words)
     return str(words.line.format(name, len(x), x[0], y[0], x[-1], y[-1], extent))
 
 
 def _describe_bars(bars: Any, name: str, words: SimpleNamespace) -> str:
     heights = np.array([bar.get_height() for bar in bars], float)
     first, last = bars[0].get_x(), bars[-1].get_x() + bars[-1].get_width()
-    return str(words.bars.format(name, len(heights), first, last, _extent(heights, words)))
+    return str(words.bars.format(name, len(heights), first, last, _describe_extent(heights, words)))
 
 
 def _describe_arrows(arrows: Any, axes: Any, words: SimpleNamespace) -> str:
@@ -144,13 +144,13 @@ def _describe_arrows(arrows: Any, axes: Any, words: SimpleNamespace) -> str:
     return str(words.arrows.format(*map(np.count_nonzero, directions)))
 
 
-def _extent(values: NDArray[Any], words: SimpleNamespace) -> str:
+def _describe_extent(values: NDArray[Any], words: SimpleNamespace) -> str:
     if not values.size:
         return str(words.no_extent)
     return str(words.extent.format(values.min(), values.max()))
 
 
-def _label(axes: Any, which: str) -> str:
+def _axis_label(axes: Any, which: str) -> str:
     """Return an axis's label, which may belong to a panel that shares the axis."""
     siblings = getattr(axes, f"get_shared_{which}_axes")().get_siblings(axes)
     labels = [getattr(panel, f"get_{which}label")() for panel in (axes, *siblings)]

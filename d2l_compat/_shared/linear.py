@@ -28,7 +28,9 @@ def check_rows(arrays: Arrays, data_arrays: Any, batch_size: Any, is_train: Any)
     shapes = [tuple(arrays.shape(array)) for array in data_arrays]
     if any(shape[:1] != shapes[0][:1] or not shape or shape[0] == 0 for shape in shapes):
         got = f"shapes {', '.join(map(str, shapes))}"
-        raise ValueError(message("data_arrays", got, "equally many rows of each, at least one"))
+        raise ValueError(
+            message("data_arrays", got, "the same number of rows in each, at least one")
+        )
     size("batch_size", batch_size)
     check_instance("is_train", is_train, (bool, int), "True or False")
 
@@ -111,7 +113,7 @@ def pair_with_gradients(params: Iterable[Any], gradients: Iterable[Any]) -> list
     """Return pairs of a parameter and its gradient; raise ValueError if one has no gradient."""
     pairs = [*zip(params, gradients, strict=True)]
     if any(gradient is None for _, gradient in pairs):
-        need = "gradients of all; call backward first"
+        need = "a gradient for each; call backward first"
         raise ValueError(message("params", "a parameter without a gradient", need))
     return pairs
 

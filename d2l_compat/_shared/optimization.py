@@ -78,7 +78,7 @@ def _to_points(results: Any) -> NDArray[np.float64]:
 def check_hyperparams(hyperparams: Any) -> None:
     check_instance("hyperparams", hyperparams, dict, "a dictionary")
     for name in hyperparams:
-        check_instance("hyperparams", name, str, "names as its keys")
+        check_instance("hyperparams", name, str, "strings as keys")
 
 
 def train(

@@ -182,7 +182,7 @@ def show_heatmaps(
                 axes[i, j].set_ylabel(ylabel)
             if titles:
                 axes[i, j].set_title(titles[j])
-    draw_bar(figure, axes, image)
+    draw_color_bar(figure, axes, image)
     write_chinese(figure)
 
 
@@ -208,7 +208,7 @@ def draw_cells(
     return image
 
 
-def draw_bar(figure: Any, axes: Any, image: Any) -> None:
+def draw_color_bar(figure: Any, axes: Any, image: Any) -> None:
     """Draw the colour bar of all heat maps next to them."""
     bar = figure.colorbar(image, ax=axes, shrink=0.6)
     bar.solids.set(gid=BAR, rasterized=False)

@@ -160,7 +160,7 @@ def show_value_function_progress(env_desc: Any, V: Any, pi: Any) -> None:
     """
     letters = _to_letters(env_desc)
     values, actions = _to_maps(letters, ("V", V), ("pi", pi))
-    _show(_scale("V", values), letters, values, actions, range(len(values)))
+    _show(_color_scale("V", values), letters, values, actions, range(len(values)))
 
 
 def show_Q_function_progress(env_desc: Any, V_all: Any, pi_all: Any) -> None:
@@ -170,7 +170,7 @@ def show_Q_function_progress(env_desc: Any, V_all: Any, pi_all: Any) -> None:
     last = len(values) - 1
     steps = sorted({*range(0, last, max(1, len(values) // 10)), last})
     values, actions = values[steps], actions[steps]
-    _show(_scale("V_all", values), letters, values, actions, steps)
+    _show(_color_scale("V_all", values), letters, values, actions, steps)
 
 
 def _to_letters(env_desc: Any) -> Numbers:
@@ -217,7 +217,7 @@ def _to_actions(what: str, values: Any) -> NDArray[np.int64]:
     return numbers.astype(np.int64)
 
 
-def _scale(what: str, values: Numbers) -> tuple[float, float]:
+def _color_scale(what: str, values: Numbers) -> tuple[float, float]:
     """Return one colour scale for all steps, on which equal values are dark."""
     low, high = plot.color_scale(what, values)
     return low, high if low < high else low + 1
@@ -232,18 +232,18 @@ def _show(
 ) -> None:
     """Show a panel for each step; ``steps`` count from 0, the titles from 1."""
     plot.use_svg_display()
-    figure, grid = _panels(len(steps), *letters.shape)
+    figure, grid = _make_panels(len(steps), *letters.shape)
     for i, (axes, step) in enumerate(zip(grid, steps, strict=False)):
         image = plot.draw_cells(axes, i, values[i], "bone", *scale)
-        inks = _inks(image)
-        _draw_letters(axes, letters, inks)
-        _draw_arrows(axes, letters, actions[i], inks)
+        colors = _contrasting_colors(image)
+        _draw_letters(axes, letters, colors)
+        _draw_arrows(axes, letters, actions[i], colors)
         axes.set_title(f"Step = {step + 1}")
-    plot.draw_bar(figure, grid, image)
+    plot.draw_color_bar(figure, grid, image)
     plot.pyplot().show()
 
 
-def _panels(count: int, height: int, width: int) -> tuple[Any, Any]:
+def _make_panels(count: int, height: int, width: int) -> tuple[Any, Any]:
     """Return a figure for ``count`` maps of this size, and their axes, row by row."""
     columns = min(max(1, MAX_COLUMNS // width), count)
     rows = math.ceil(count / columns)
@@ -256,7 +256,7 @@ def _panels(count: int, height: int, width: int) -> tuple[Any, Any]:
     return figure, axes.ravel()
 
 
-def _inks(image: Any) -> Numbers:
+def _contrasting_colors(image: Any) -> Numbers:
     """Return black or white for each cell, whichever has the greater contrast by WCAG 2: at least 4.5."""
     rgba = image.to_rgba(image.get_array())
     luminance = rgba[..., :3] ** 2.2 @ LUMINANCE
@@ -264,7 +264,7 @@ def _inks(image: Any) -> Numbers:
     return np.where(is_light, "k", "w")
 
 
-def _draw_letters(axes: Any, letters: Numbers, inks: Numbers) -> None:
+def _draw_letters(axes: Any, letters: Numbers, colors: Numbers) -> None:
     """Draw large letters where the episode ends, small ones in other cells' corners, and lines between cells."""
     axes.set(xticks=[], yticks=[])
     for axis, count in zip((axes.yaxis, axes.xaxis), letters.shape, strict=True):
@@ -275,13 +275,13 @@ def _draw_letters(axes: Any, letters: Numbers, inks: Numbers) -> None:
     small = {"size": 8, "ha": "left", "va": "top"}
     for (row, column), letter in np.ndenumerate(letters):
         style, offset = (large, 0) if letter in ENDS else (small, 0.4)
-        axes.text(column - offset, row - offset, letter, color=inks[row, column], **style)
+        axes.text(column - offset, row - offset, letter, color=colors[row, column], **style)
 
 
-def _draw_arrows(axes: Any, letters: Numbers, actions: Numbers, inks: Numbers) -> None:
+def _draw_arrows(axes: Any, letters: Numbers, actions: Numbers, colors: Numbers) -> None:
     """Draw arrows of half a cell's length in cells where the episode does not end."""
     rows, columns = np.nonzero(~np.isin(letters, ENDS))
     directions = actions[rows, columns]
     arrows = columns, rows, RIGHT[directions] / 2, DOWN[directions] / 2
     in_cells = {"angles": "xy", "units": "xy", "scale_units": "xy", "scale": 1, "width": 0.07}
-    axes.quiver(*arrows, color=inks[rows, columns], pivot="mid", **in_cells)
+    axes.quiver(*arrows, color=colors[rows, columns], pivot="mid", **in_cells)

@@ -83,7 +83,7 @@ class Progress:
     def __init__(self, num_epochs: int, net: Any, layer: type, tgt_vocab: Any, lr: float) -> None:
         """Check the arguments. Raises ValueError or TypeError unless ``net`` is a ``layer``, and the others are valid."""
         self.num_epochs = checks.size("num_epochs", num_epochs)
-        checks.check_instance("net", net, layer, "a model, which is a layer")
+        checks.check_instance("net", net, layer, "a model that is a layer")
         _check_attributes("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
         checks.real("lr", lr, "a number")
         self.animator = Animator(xlabel="epoch", ylabel="loss", xlim=[10, self.num_epochs])

@@ -32,12 +32,12 @@ def vectorize_images(svg: str, figure: Any) -> str:
         squares = _squares(image.to_rgba(image.get_array(), bytes=True))
         return f'<g id="{match["name"]}" {match["transform"]} shape-rendering="crispEdges">{squares}</g>'
 
-    def draw_bar(match: re.Match[str]) -> str:
+    def draw_color_bar(match: re.Match[str]) -> str:
         corners = [(float(x), float(y)) for x, y in CORNER.findall(match[1])]
         return _gradient(corners, images[f"{CELLS}1"].get_cmap())
 
     svg = IMAGE.sub(draw_cells, svg)
-    svg = STEPS.sub(draw_bar, svg)
+    svg = STEPS.sub(draw_color_bar, svg)
     # Lines are joined, since a notebook stores every line as a separate string.
     return re.sub(r"\s*\n\s*", " ", svg)
 

@@ -11,7 +11,7 @@ from tests.shim import reference
 from tests.shim.compare_frameworks.ask import ask_framework
 from tests.shim.compare_frameworks.cases import Case, draw
 from tests.shim.compare_frameworks.differences import differences, find_exceeding
-from tests.shim.compare_frameworks.expected import answer, as_attention, expected
+from tests.shim.compare_frameworks.expected import answer, as_attention, expected_answers
 from tests.shim.compare_frameworks.table import TITLES, assert_as_published, read_published_tables
 from tests.shim.each.adapter import Arrays
 from tests.shim.each.cases import TOLERANCE
@@ -24,7 +24,7 @@ def test_frameworks_without_python_agree_with_reference(
 ) -> None:
     if framework not in pytestconfig.getoption("frameworks").split():
         pytest.skip(f"{framework} is not installed")
-    measured = differences(ask_framework(framework, dtype), dtype, expected())
+    measured = differences(ask_framework(framework, dtype), dtype, expected_answers())
     assert find_exceeding(measured, tolerance) == {}
     assert_as_published(framework, dtype, measured)
 

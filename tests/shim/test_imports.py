@@ -57,7 +57,7 @@ def test_shared_code_imports_nothing_windows_lacks() -> None:
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None, Any], None]:
+def simulate_torch(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None, Any], None]:
     """Return a function that simulates a version of PyTorch, or none, and the outcome of importing it."""
 
     def simulate(version: str | None, outcome: Any) -> None:
@@ -105,18 +105,18 @@ MISSING = ModuleNotFoundError("No module named 'torch'")
     ],
 )
 def test_broken_framework_error_names_command(
-    install: Callable[..., None], version: str | None, outcome: Any, words: list[str]
+    simulate_torch: Callable[..., None], version: str | None, outcome: Any, words: list[str]
 ) -> None:
-    install(version, outcome)
+    simulate_torch(version, outcome)
     with pytest.raises(ImportError) as caught:
         require.require("pytorch")
     for word in (NEEDED, INSTALL, *words):
         assert word in str(caught.value)
 
 
-def test_cause_of_broken_framework_is_kept(install: Callable[..., None]) -> None:
+def test_cause_of_broken_framework_is_kept(simulate_torch: Callable[..., None]) -> None:
     cause = OSError("libcudart.so")
-    install("2.9.0", cause)
+    simulate_torch("2.9.0", cause)
     with pytest.raises(ImportError) as caught:
         require.require("pytorch")
     assert caught.value.__cause__ is cause
@@ -126,16 +126,16 @@ def test_cause_of_broken_framework_is_kept(install: Callable[..., None]) -> None
     "version", [TORCH.minimum, "2.5.0a0+git1", "2.5.1+cpu", "2.10.0", "3", None], ids=str
 )
 def test_new_or_unknown_version_is_imported(
-    install: Callable[..., None], version: str | None
+    simulate_torch: Callable[..., None], version: str | None
 ) -> None:
-    install(version, ModuleType("torch"))
+    simulate_torch(version, ModuleType("torch"))
     require.require("pytorch")
 
 
-def test_renamed_distribution_reports_its_version(install: Callable[..., None]) -> None:
+def test_renamed_distribution_reports_its_version(simulate_torch: Callable[..., None]) -> None:
     torch = ModuleType("torch")
     torch.__version__ = "2.3.0+git"
-    install(None, torch)
+    simulate_torch(None, torch)
     with pytest.raises(ImportError, match=r"2\.3\.0\+git is installed\. Upgrade it"):
         require.require("pytorch")
 

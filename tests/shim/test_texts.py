@@ -170,7 +170,7 @@ def test_histogram_is_described():
         (
             lambda: d2l.get_negatives([[1]], d2l.Vocab(["a"]), Counter(a=3), 5),
             ValueError,
-            "all_contexts: got a context with all words in it; need a word that is not in it",
+            "all_contexts: got a context with all words in it; need at least one word outside of it",
         ),
         (lambda: d2l.read_imdb("x", True), FileNotFoundError, "data_dir: got x/train/pos .*need a"),
         (lambda: d2l.read_snli("x", 0), FileNotFoundError, "data_dir: got x/snli_1.0_test.txt .*n"),

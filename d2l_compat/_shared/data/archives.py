@@ -103,10 +103,10 @@ def _check_gzip(file: GzipFile, max_size: int) -> None:
 
 def _members(archive: ZipFile | TarFile) -> Iterator[tuple[str, int]]:
     """Yield the name and the size of each member. Raises ValueError if Python would overlook some."""
-    return _members_of_tar(archive) if isinstance(archive, TarFile) else _members_of_zip(archive)
+    return _tar_members(archive) if isinstance(archive, TarFile) else _zip_members(archive)
 
 
-def _members_of_zip(archive: ZipFile) -> Iterator[tuple[str, int]]:
+def _zip_members(archive: ZipFile) -> Iterator[tuple[str, int]]:
     members = archive.infolist()
     yield from ((member.filename, member.file_size) for member in members)
     assert archive.fp is not None
@@ -117,7 +117,7 @@ def _members_of_zip(archive: ZipFile) -> Iterator[tuple[str, int]]:
         raise ValueError(f"{len(members)} members instead of {count}")
 
 
-def _members_of_tar(archive: TarFile) -> Iterator[tuple[str, int]]:
+def _tar_members(archive: TarFile) -> Iterator[tuple[str, int]]:
     for member in archive:
         if not (member.isfile() or member.isdir()):
             raise ValueError(f"{member.name} is neither a file nor a folder")

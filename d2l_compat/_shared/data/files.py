@@ -14,7 +14,7 @@ _ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256"}  # by length in hexadecimal 
 _DIGITS = frozenset("0123456789abcdef")
 
 
-def read_check_sum(what: str, check_sum: str | None) -> str | None:
+def parse_check_sum(what: str, check_sum: str | None) -> str | None:
     """Return the check sum in lower case. Raises TypeError or ValueError if its form is unknown.
 
     One of D2L's pages, which must run, has a check sum with a wrong number of digits. Such a check sum causes a

@@ -14,7 +14,7 @@ from d2l_compat._shared.data.files import (
     describe_space,
     has_check_sum,
     lock_folder,
-    read_check_sum,
+    parse_check_sum,
     rephrase_os_errors,
     verify_check_sum,
 )
@@ -152,7 +152,7 @@ def _resolve(url: str, sha1_hash: str | None) -> tuple[str, str, str | None]:
             known = ", ".join(DATA_HUB)
             raise KeyError(message("url", repr(url), f"an https address, or a name: {known}"))
         url, sha1_hash = DATA_HUB[url]
-    url, check_sum = to_https(url), read_check_sum("sha1_hash", sha1_hash)
+    url, check_sum = to_https(url), parse_check_sum("sha1_hash", sha1_hash)
     name = Path(urlsplit(url).path).name
     if name in ("", ".."):
         raise ValueError(message("url", repr(url), "an address that ends in the name of a file"))

@@ -134,7 +134,8 @@ def _parse_dataset(dataset: Any) -> tuple[list[list[str]], list[list[str]], Numb
     premises, hypotheses = map(tokenize, dataset[:2])
     labels = np.array(dataset[2])
     if labels.dtype.kind not in "iu" or labels.ndim != 1:
-        raise TypeError(message("dataset", "labels of another kind", "integers"))
+        got = f"labels of dtype {labels.dtype} and shape {labels.shape}"
+        raise TypeError(message("dataset", got, "a list of integers"))
     if not 0 < len(premises) == len(hypotheses) == len(labels):
         got = f"{len(premises)}, {len(hypotheses)} and {len(labels)}"
         raise ValueError(message("dataset", got, need))

@@ -33,7 +33,7 @@ def read_ptb() -> list[list[str]]:
 
 
 def subsample(sentences: Any, vocab: Any) -> tuple[list[list[str]], Any]:
-    """Remove unknown words and some of the frequent ones; return the sentences, and the count of each known word before.
+    """Remove unknown words and some frequent ones; return the sentences, and the count of each known word before that.
 
     A word whose share of all words is f stays with probability sqrt(1e-4 / f). Raises TypeError if ``sentences`` are
     not lists of words, or ``vocab`` is not a vocabulary.
@@ -109,7 +109,7 @@ def get_negatives(all_contexts: Any, vocab: Any, counter: Any, K: int) -> list[l
 
 def _draw_noise(context: Any, count: int, words: set[int], generator: RandomGenerator) -> list[int]:
     if count and len(words) <= len(context) and words <= {*context}:
-        need = "a word that is not in it, for noise"
+        need = "at least one word outside of it, for noise"
         raise ValueError(message("all_contexts", "a context with all words in it", need))
     noise: list[int] = []
     while len(noise) < count:
@@ -171,9 +171,7 @@ def draw_examples(
     corpus = [vocab[line] for line in subsampled]
     centers, contexts = get_centers_and_contexts(corpus, max_window_size)
     if not centers:
-        raise ValueError(
-            message("ptb", "no two words in one sentence", "an archive with longer ones")
-        )
+        raise ValueError(message("ptb", "sentences of one word only", "longer sentences"))
     negatives = get_negatives(contexts, vocab, counter, num_noise_words)
     return [*zip(centers, contexts, negatives, strict=True)], vocab
 

@@ -16,7 +16,7 @@ Answers = dict[str, Arrays]  # by case and name
 SLOPES = 2.0 ** -np.array([2, 4, 6, 8, 1])
 
 
-def expected() -> Answers:
+def expected_answers() -> Answers:
     return {name: answer(case) for name, case in draw("float64").items()}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.shim.compare_frameworks.differences import Differences, differences
-from tests.shim.compare_frameworks.expected import Answers, expected
+from tests.shim.compare_frameworks.expected import Answers, expected_answers
 from tests.shim.each.cases import TOLERANCE
 from tools.weave.lessons import ROOT
 
@@ -56,9 +56,9 @@ def doc_path(language: str = "en") -> Path:
 
 def measure(ask: Callable[[str, str], Answers]) -> dict[str, list[Differences]]:
     """Return the differences of every framework, by dtype."""
-    wanted = expected()
+    expected = expected_answers()
     return {
-        dtype: [differences(ask(name, dtype), dtype, wanted) for name in FRAMEWORKS]
+        dtype: [differences(ask(name, dtype), dtype, expected) for name in FRAMEWORKS]
         for dtype in TOLERANCE
     }
 

@@ -140,7 +140,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         evaluate_accuracy_gpus.net""",
         "a ... recurrent layer": "rnn_layer",
         "a Keras model": "TrainCallback.net",
-        "a model, which is a layer": "train_seq2seq.net",
+        "a model that is a layer": "train_seq2seq.net",
         "a...r": "trainer",  # an optimizer, a Gluon trainer
         "a class": "add_to_class.Class",
         "a function": "method",

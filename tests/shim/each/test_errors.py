@@ -262,7 +262,7 @@ CASES: dict[str, Case] = {
         call("linreg", X, np.ones((8, 1), "float64"), 0.5),
     "ValueError: X: got shape (2, 3, 8); need a last dimension of 7":
         call("linreg", X, np.ones((7, 1), "float32"), 0.5),
-    "ValueError: data_arrays: got shapes (2, 3, 8), (3, 8); need equally many rows of each, at least one":
+    "ValueError: data_arrays: got shapes (2, 3, 8), (3, 8); need the same number of rows in each, at least one":
         case("load_array", lambda adapter: adapter.d2l.load_array((adapter.tensor(X), adapter.tensor(X[0])), 2)),
     "ValueError: params: got a parameter without a gradient; need ...call backward first":
         case("sgd", sgd_without_gradient),
@@ -293,7 +293,7 @@ CASES: dict[str, Case] = {
     # Sentences
     "ValueError: dataset: got 1, 0 and 1; need the same number of premises, hypotheses and labels, at least one":
         call_directly("SNLIDataset", (["a"], [], [1]), 5),
-    "TypeError: dataset: got labels of another ...; need integers...":
+    "TypeError: dataset: got labels of dtype ...; need a list of integers":
         call_directly("SNLIDataset", (["a"], ["b"], ["1"]), 5),
     "KeyError: url: got 'glove'; need an https address, or a name: ...glove.6b.100d, glove.6b.50d...":
         call_directly("TokenEmbedding", "glove"),
