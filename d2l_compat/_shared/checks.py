@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-GREATEST_SIZE = 2**31 - 1  # the largest that every framework supports
+MAX_SIZE = 2**31 - 1  # the largest size that every framework supports
 NOT_CALLED = "attention_weights: there are none yet; call the layer first"
 
 
@@ -57,8 +57,8 @@ def integer(
 
 
 def size(what: str, value: object) -> int:
-    """Return ``value`` as an int from 1 to ``GREATEST_SIZE``."""
-    return integer(what, value, 1, GREATEST_SIZE)
+    """Return ``value`` as an int from 1 to ``MAX_SIZE``."""
+    return integer(what, value, 1, MAX_SIZE)
 
 
 def optional_size(what: str, value: int | None) -> int | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
 # Smaller numbers count as zero: a GPU rounds them to zero, a CPU may not.
-SMALLEST = np.finfo(np.float32).smallest_normal
+SMALLEST_NORMAL = np.finfo(np.float32).smallest_normal
 
 # Both languages have the same numbers in the same order.
 ENGLISH_WORDS = SimpleNamespace(
@@ -33,7 +33,7 @@ ENGLISH_WORDS = SimpleNamespace(
     index="index",
     curve="Curve",
     bar="Bars",
-    between=" ",
+    separator=" ",
 )
 CHINESE_WORDS = SimpleNamespace(
     title="「{}」：",
@@ -54,7 +54,7 @@ CHINESE_WORDS = SimpleNamespace(
     index="編號",
     curve="曲線",
     bar="長條",
-    between="",
+    separator="",
 )
 
 
@@ -81,7 +81,7 @@ def describe(figure: Any) -> str:
         for arrows in axes.collections:
             if hasattr(arrows, "U"):
                 parts.append(_describe_arrows(arrows, axes, words))
-    return words.between.join(parts) or "Empty figure."
+    return words.separator.join(parts) or "Empty figure."
 
 
 def _list_labels(figure: Any) -> list[str]:
@@ -107,7 +107,7 @@ def _describe_image(image: Any, axes: Any, words: SimpleNamespace) -> str:
             columns,
             _axis_label(axes, "x") or words.unnamed,
             _describe_extent(values, words),
-            np.count_nonzero(abs(values) < SMALLEST),
+            np.count_nonzero(abs(values) < SMALLEST_NORMAL),
             values.size,
             image.get_cmap().name,
             *image.get_clim(),

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-COMMON = "d2l_compat.common"
+COMMON_MODULE = "d2l_compat.common"
 # Names with an underscore that D2L's pages use, and their lazy modules. No star import includes them.
 PRIVATE_NAMES = {"_WikiTextDataset": "bert", "_get_batch_loss_bert": "bert", "_read_wiki": "bert"}
 # Packages that export Pillow's module Image, as D2L's do: its pages open images with it.
@@ -24,7 +24,7 @@ def list_names(package: str, lazy_modules: Sequence[str] = ()) -> Iterator[str]:
     for name, module in list(sys.modules.items()):
         is_submodule = name.startswith(f"{package}.")
         is_lazy = name.removeprefix(f"{package}.") in lazy_modules
-        if name == COMMON or (is_submodule and not is_lazy):
+        if name == COMMON_MODULE or (is_submodule and not is_lazy):
             yield from getattr(module, "__all__", ())
     for lazy_module in lazy_modules:
         yield from _read_exports(package, lazy_module)
@@ -46,7 +46,7 @@ def parse_exports(source: str) -> list[str]:
 
 
 def load_attribute(package: str, name: str, lazy_modules: Sequence[str] = ()) -> Any:
-    """Return what a package provides on first use: ``plt``, ``Image``, or a name of a lazy module.
+    """Return an attribute that a package provides on first use: ``plt``, ``Image``, or a name of a lazy module.
 
     Raises AttributeError with the nearest names.
     """
@@ -66,7 +66,7 @@ def load_attribute(package: str, name: str, lazy_modules: Sequence[str] = ()) ->
     for lazy_module in lazy_modules:
         if name in _read_exports(package, lazy_module) or PRIVATE_NAMES.get(name) == lazy_module:
             value = getattr(import_module(f"{package}.{lazy_module}"), name)
-            setattr(sys.modules[package], name, value)  # this function is not called again for it
+            setattr(sys.modules[package], name, value)  # so that Python finds it next time
             return value
     nearest = get_close_matches(name, list_names(package, lazy_modules), n=3, cutoff=0.5)
     hint = f"; the nearest names are {', '.join(nearest)}" if nearest else ""

@@ -42,23 +42,23 @@ def test_rare_tokens_are_left_out():
     assert d2l.Vocab().idx_to_token == ["<unk>"]
 
 
-TWICE_AND_ONCE = [["b", "a"], ["b", "c", "<pad>"]]
+TOKEN_LISTS = [["b", "a"], ["b", "c", "<pad>"]]
 
 
 @pytest.mark.parametrize("version", ["0.17", "0.17.6"])
 def test_tokens_are_by_frequency_in_0_17(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("D2L_VERSION", version)
-    vocab = d2l.Vocab(TWICE_AND_ONCE, reserved_tokens=["<pad>", "<bos>"])
+    vocab = d2l.Vocab(TOKEN_LISTS, reserved_tokens=["<pad>", "<bos>"])
     assert vocab.idx_to_token == ["<unk>", "<pad>", "<bos>", "b", "a", "c"]
     assert vocab[["b", "nobody", "<pad>"]] == [3, 0, 1]
     assert vocab.to_tokens([0, 5]) == ["<unk>", "c"]
-    assert d2l.Vocab(TWICE_AND_ONCE, min_freq=2).idx_to_token == ["<unk>", "b"]
+    assert d2l.Vocab(TOKEN_LISTS, min_freq=2).idx_to_token == ["<unk>", "b"]
 
 
 @pytest.mark.parametrize("version", ["", "1.0", "1.0.3"])
 def test_tokens_are_alphabetical_in_1_0(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("D2L_VERSION", version)
-    assert d2l.Vocab(TWICE_AND_ONCE).idx_to_token == ["<pad>", "<unk>", "a", "b", "c"]
+    assert d2l.Vocab(TOKEN_LISTS).idx_to_token == ["<pad>", "<unk>", "a", "b", "c"]
 
 
 @pytest.mark.parametrize("version", ["0.1", "0.16.3", "1", "1.1", "017", "newest", " 0.17"])

@@ -21,8 +21,8 @@ FRAMEWORK_MODULES = {package.module.partition(".")[0] for package in PACKAGES}
 DISTRIBUTIONS = {package.distribution for package in PACKAGES}
 PLOT_MODULES = {"IPython", "matplotlib", "matplotlib_inline"}
 (TORCH,) = PYTHON_FRAMEWORKS["pytorch"].packages
-INSTALL = f'pip install "torch>={TORCH.minimum}"'
-NEEDED = f"torch {TORCH.minimum} or newer is needed"
+INSTALL_COMMAND = f'pip install "torch>={TORCH.minimum}"'
+REQUIREMENT = f"torch {TORCH.minimum} or newer is needed"
 
 
 def test_package_imports_neither_framework_nor_numpy() -> None:
@@ -78,13 +78,13 @@ def simulate_torch(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None, Any
     return simulate
 
 
-MISSING = ModuleNotFoundError("No module named 'torch'")
+NO_TORCH_ERROR = ModuleNotFoundError("No module named 'torch'")
 
 
 @pytest.mark.parametrize(
     ("version", "outcome", "words"),
     [
-        pytest.param(None, MISSING, ["it is not installed"], id="missing"),
+        pytest.param(None, NO_TORCH_ERROR, ["it is not installed"], id="missing"),
         pytest.param("2.3.1", ModuleType("torch"), ["2.3.1 is installed"], id="too old"),
         pytest.param("1.13.1+cpu", ModuleType("torch"), ["1.13.1+cpu is"], id="far too old"),
         pytest.param(
@@ -94,7 +94,7 @@ MISSING = ModuleNotFoundError("No module named 'torch'")
             id="broken",
         ),
         pytest.param(
-            "2.9.0", MISSING, ["2.9.0 is installed", "No module named"], id="files are gone"
+            "2.9.0", NO_TORCH_ERROR, ["2.9.0 is installed", "No module named"], id="files are gone"
         ),
         pytest.param(
             None,
@@ -110,7 +110,7 @@ def test_broken_framework_error_names_command(
     simulate_torch(version, outcome)
     with pytest.raises(ImportError) as caught:
         require.require("pytorch")
-    for word in (NEEDED, INSTALL, *words):
+    for word in (REQUIREMENT, INSTALL_COMMAND, *words):
         assert word in str(caught.value)
 
 

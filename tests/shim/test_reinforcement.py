@@ -70,8 +70,8 @@ def test_frozen_lake_and_make_env_agree(info: dict[str, Any]):
 def test_value_iteration_finds_shortest_path(info: dict[str, Any]):
     V = np.zeros(16)
     for _ in range(10):
-        worth = {pair: p * (r + 0.95 * V[s]) for pair, ((p, s, r, _),) in info["mdp"].items()}
-        V = np.array([max(worth[s, a] for a in range(4)) for s in range(16)])
+        Q = {pair: p * (r + 0.95 * V[s]) for pair, ((p, s, r, _),) in info["mdp"].items()}
+        V = np.array([max(Q[s, a] for a in range(4)) for s in range(16)])
     want = np.where(DISTANCES > 0, 0.95 ** (DISTANCES - 1.0), 0)
     np.testing.assert_allclose(V.reshape(4, 4), want, atol=1e-12)
 
@@ -147,18 +147,18 @@ def test_copies_are_independent(info: dict[str, Any]):
 # Seeds
 
 # The actions that gym 0.21 drew with these seeds.
-DRAWN = {
+GYM_ACTIONS = {
     0: [0, 2, 2, 3, 1, 3, 0, 3, 2, 2, 1, 1, 1, 3, 3, 2, 1, 0, 1, 2],
     7: [0, 3, 0, 3, 3, 0, 0, 3, 0, 0, 2, 0, 3, 1, 0, 2, 3, 1, 2, 1],
 }
 
 
-@pytest.mark.parametrize("seed", DRAWN)
+@pytest.mark.parametrize("seed", GYM_ACTIONS)
 def test_actions_are_drawn_as_gym_drew_them(seed: int):
     space = d2l.make_env("FrozenLake-v1", seed)["env"].action_space
-    assert [space.sample() for _ in range(20)] == DRAWN[seed]
+    assert [space.sample() for _ in range(20)] == GYM_ACTIONS[seed]
     assert space.seed(0) == [0]
-    assert [space.sample() for _ in range(20)] == DRAWN[0]
+    assert [space.sample() for _ in range(20)] == GYM_ACTIONS[0]
 
 
 def test_unseeded_lakes_differ():

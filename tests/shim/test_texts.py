@@ -90,7 +90,7 @@ def test_tokens_of_pairs_are_masked():
     random.seed(4)
     text = [[f"{'abcdefgh'[i]} {n} x y z" for i in range(8)] for n in range(40)]
     vocab, columns = wiki.make_examples(text, 20)
-    tokens, segments, lens, positions, weights, labels, follow = columns
+    tokens, segments, lens, positions, weights, labels, is_next_labels = columns
     assert (len(tokens), tokens.shape[1]) == (40 * 7, 20)
     assert (lens == 13).all()
     assert positions.shape == weights.shape == labels.shape == (280, 3)
@@ -99,15 +99,15 @@ def test_tokens_of_pairs_are_masked():
     assert (labels[:, 2] == 0).all()
     assert (tokens[:, 13:] == vocab["<pad>"]).all()
     assert (segments == [0] * 7 + [1] * 6 + [0] * 7).all()
-    assert 0.4 < follow.mean() < 0.6
+    assert 0.4 < is_next_labels.mean() < 0.6
     rows = np.arange(280)[:, None]
     masked = tokens[rows, positions[:, :2]]
     assert 0.7 < (masked == vocab["<mask>"]).mean() < 0.9
     assert 0.05 < (masked == labels[:, :2]).mean() < 0.17
     assert (positions[:, 0] < positions[:, 1]).all()
-    whole = tokens.copy()
-    whole[rows, positions[:, :2]] = labels[:, :2]
-    for line, is_next in zip(whole, follow, strict=True):
+    restored = tokens.copy()
+    restored[rows, positions[:, :2]] = labels[:, :2]
+    for line, is_next in zip(restored, is_next_labels, strict=True):
         words = vocab.to_tokens(line[:13])
         assert [words[0], words[6], words[12]] == ["<cls>", "<sep>", "<sep>"]
         assert words[3:6] == words[9:12] == ["x", "y", "z"]
@@ -122,8 +122,8 @@ def test_masking_covers_all_sentences_words_and_tokens():
     text = [["a b", "c d", "e f"]] * 5 + [["g h", "i j", too_long]]
     masked, seconds, replacements = set(), set(), set()
     for _ in range(200):
-        vocab, (tokens, _, _, positions, _, labels, follow) = wiki.make_examples(text, 7)
-        columns = tokens, positions[:, 0], labels[:, 0], follow
+        vocab, (tokens, _, _, positions, _, labels, is_next_labels) = wiki.make_examples(text, 7)
+        columns = tokens, positions[:, 0], labels[:, 0], is_next_labels
         for line, position, label, is_next in zip(*columns, strict=True):
             masked.add(position)
             if line[position] != label:

@@ -39,7 +39,7 @@ _DISK_ERRORS = {
 def unpack(path: Path, folder: Path) -> None:
     """Unpack a .zip, .tar or .tar.gz file into ``folder``, completely or not at all; existing files are replaced.
 
-    Raises ValueError for a file of another kind, a broken one, one that would write outside of the folder or unpack to
+    Raises ValueError for another kind of file, or one that is broken, would write outside of the folder or unpack to
     too many bytes, and OSError if it cannot be read or written.
     """
     with ExitStack() as stack:
@@ -159,7 +159,7 @@ def _extract(archive: ZipFile | TarFile, folder: Path) -> None:
 
 
 def _move(new: Path, target: Path, old: Path) -> None:
-    """Move everything in ``new`` into ``target``, and what it replaces into ``old``.
+    """Move everything in ``new`` into ``target``, and the files that it replaces into ``old``.
 
     If something cannot be moved, everything is moved back.
     """

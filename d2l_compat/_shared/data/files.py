@@ -55,7 +55,7 @@ def _digest(path: Path, check_sum: str) -> str:
 
 
 def describe_space(size: int | None = None) -> str:
-    """Describe a folder that can hold ``size`` bytes, or None for an unknown number."""
+    """Describe a folder with room for ``size`` bytes; None means an unknown number."""
     return f"a folder to write in, with room for {'it' if size is None else f'{size} bytes'}"
 
 

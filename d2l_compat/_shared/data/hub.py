@@ -152,7 +152,8 @@ def _resolve(url: str, sha1_hash: str | None) -> tuple[str, str, str | None]:
             known = ", ".join(DATA_HUB)
             raise KeyError(message("url", repr(url), f"an https address, or a name: {known}"))
         url, sha1_hash = DATA_HUB[url]
-    url, check_sum = to_https(url), parse_check_sum("sha1_hash", sha1_hash)
+    url = to_https(url)
+    check_sum = parse_check_sum("sha1_hash", sha1_hash)
     name = Path(urlsplit(url).path).name
     if name in ("", ".."):
         raise ValueError(message("url", repr(url), "an address that ends in the name of a file"))
@@ -186,7 +187,7 @@ def _link(path: Path, source: Path) -> None:
 def extract(filename: str | Path, folder: str | Path | None = None) -> None:
     """Unpack a .zip, .tar or .tar.gz file completely, or not at all, into ``folder``, by default its own.
 
-    Raises ValueError for a file of another kind, a broken one, one that would write outside of the folder or unpack to
+    Raises ValueError for another kind of file, or one that is broken, would write outside of the folder or unpack to
     too many bytes, and OSError if it cannot be read or written.
     """
     from d2l_compat._shared.data.archives import unpack  # imported on first use
