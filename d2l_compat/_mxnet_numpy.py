@@ -50,7 +50,7 @@ REMOVED: dict[str, Any] = {
 
 
 @contextmanager
-def removed_names() -> Iterator[None]:
+def add_removed_names() -> Iterator[None]:
     """Add the ``REMOVED`` names that NumPy lacks, in a context for importing MXNet."""
     missing = {name: value for name, value in REMOVED.items() if name not in vars(np)}
     vars(np).update(missing)

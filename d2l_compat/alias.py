@@ -68,7 +68,7 @@ def _find_mxnet(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
 
         def execute_with_removed_names(module: ModuleType) -> None:
             # The name is computed, so that this does not count as an import in other frameworks' programs.
-            with import_module(f"d2l_compat._{name}_numpy").removed_names():
+            with import_module(f"d2l_compat._{name}_numpy").add_removed_names():
                 execute(module)
 
         setattr(spec.loader, "exec_module", execute_with_removed_names)  # noqa: B010

@@ -129,7 +129,7 @@ def test_download_resumes_in_next_run(server: Server, tmp_path: Path):
     assert contains_only(tmp_path, "data.bin")
 
 
-def test_server_without_ranges_restarts(server: Server, tmp_path: Path):
+def test_download_restarts_without_ranges(server: Server, tmp_path: Path):
     server.supports_ranges = False
     server.break_after = [1000]
     assert download(server, tmp_path) == CONTENT
@@ -564,7 +564,9 @@ def test_data_set_is_read_in_place(
 
 def test_extracted_files_are_beside_download(server: Server, folders: tuple[Path, Path]):
     source, target = folders
-    path = archive(source, "zip", {"fra-eng/fra.txt": b"Go.\tVa !"}).rename(source / "data.bin.zip")
+    path = make_archive(source, "zip", {"fra-eng/fra.txt": b"Go.\tVa !"}).rename(
+        source / "data.bin.zip"
+    )
     source.chmod(0o555)
     check_sum = hashlib.sha1(path.read_bytes()).hexdigest()
     d2l.extract(d2l.download(f"{server.url}.zip", target, check_sum))
@@ -578,7 +580,7 @@ def test_extracted_files_are_beside_download(server: Server, folders: tuple[Path
 KINDS = ["zip", "tar", "tar.gz"]
 
 
-def archive(
+def make_archive(
     folder: Path,
     kind: str,
     members: dict[str, bytes],
@@ -606,7 +608,7 @@ def archive(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_archives_extract_to_own_or_other_folder(tmp_path: Path, kind: str):
-    path = archive(tmp_path, kind, {"a/one.txt": b"1", "a/b/two.txt": b"2"})
+    path = make_archive(tmp_path, kind, {"a/one.txt": b"1", "a/b/two.txt": b"2"})
     d2l.extract(path)
     assert (tmp_path / "a" / "b" / "two.txt").read_bytes() == b"2"
     d2l.extract(path, tmp_path / "else")
@@ -647,7 +649,7 @@ def assert_rejected(path: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [*OUTSIDE, "n" * 300, "file/below"])
 def test_members_outside_folder_are_rejected(inner: Path, kind: str, name: str):
-    assert_rejected(archive(inner, kind, {"good.txt": b"good", "file": b"", name: b"out"}))
+    assert_rejected(make_archive(inner, kind, {"good.txt": b"good", "file": b"", name: b"out"}))
 
 
 @pytest.mark.parametrize(
@@ -666,7 +668,7 @@ def test_members_outside_folder_are_rejected(inner: Path, kind: str, name: str):
 )
 def test_links_and_devices_are_rejected(tmp_path: Path, inner: Path, kind: bytes, to: str):
     (tmp_path / "out").touch()
-    path = archive(inner, "tar", {"good.txt": b"good"}, lambda member: None, (kind, to))
+    path = make_archive(inner, "tar", {"good.txt": b"good"}, lambda member: None, (kind, to))
     assert_rejected(path)
 
 
@@ -675,7 +677,7 @@ def test_archive_permissions_are_restricted(tmp_path: Path):
         member.mode = {"none": 0o000, "all": 0o7777}[member.name]
         member.uid = member.gid = 12345
 
-    d2l.extract(archive(tmp_path, "tar", {"none": b"", "all": b""}, set_mode))
+    d2l.extract(make_archive(tmp_path, "tar", {"none": b"", "all": b""}, set_mode))
     for name, mode in (("none", 0o600), ("all", 0o755)):
         status = (tmp_path / name).stat()
         assert stat.S_IMODE(status.st_mode) == mode
@@ -685,7 +687,7 @@ def test_archive_permissions_are_restricted(tmp_path: Path):
 def test_corrupt_archive_gives_all_or_nothing(tmp_path: Path):
     members = {"a/one.txt": b"one " * 10, "a/two.txt": os.urandom(30)}
     for kind in ("zip", "tar.gz"):
-        content = archive(tmp_path, kind, members).read_bytes()
+        content = make_archive(tmp_path, kind, members).read_bytes()
         for i, byte in enumerate(content):
             folder = tmp_path / kind / str(i)
             folder.mkdir(parents=True)
@@ -706,7 +708,7 @@ def test_corrupt_archive_gives_all_or_nothing(tmp_path: Path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_truncated_archive_is_rejected(inner: Path, kind: str):
-    path = archive(inner, kind, {"a/one.txt": b"1" * 600, "a/two.txt": os.urandom(600)})
+    path = make_archive(inner, kind, {"a/one.txt": b"1" * 600, "a/two.txt": os.urandom(600)})
     content = path.read_bytes()
     end = 2 * 1536 if kind == "tar" else len(content)  # zeros follow in a tar
     for size in (*range(0, end, 37), *range(0, end, 512), end - 1):
@@ -715,7 +717,7 @@ def test_truncated_archive_is_rejected(inner: Path, kind: str):
 
 
 def test_tar_with_broken_header_is_rejected(inner: Path):
-    path = archive(inner, "tar", {"one.txt": b"1", "two.txt": b"2", "three.txt": b"3"})
+    path = make_archive(inner, "tar", {"one.txt": b"1", "two.txt": b"2", "three.txt": b"3"})
     content = bytearray(path.read_bytes())
     content[1024] ^= 0xFF
     path.write_bytes(content)
@@ -728,7 +730,7 @@ def test_tar_with_broken_header_is_rejected(inner: Path):
     ids=["encrypted", "unknown", "shrunk", "no bzip2", "no lzma"],
 )
 def test_unsupported_zip_is_rejected(inner: Path, offset: int, value: int):
-    path = archive(inner, "zip", {"good.txt": b"good" * 100})
+    path = make_archive(inner, "zip", {"good.txt": b"good" * 100})
     content = bytearray(path.read_bytes())
     content[offset] = content[content.index(b"PK\1\2") + offset + 2] = value
     path.write_bytes(content)
@@ -755,7 +757,7 @@ def test_archive_bomb_is_rejected(
     tmp_path: Path, inner: Path, monkeypatch: pytest.MonkeyPatch, kind: str, count: int
 ):
     size = 2_000_000 if count == 1 else 0  # empty files also take space
-    path = archive(inner, kind, {f"{n}": bytes(size) for n in range(count)})
+    path = make_archive(inner, kind, {f"{n}": bytes(size) for n in range(count)})
     d2l.extract(path, tmp_path / "small")
     assert len(list((tmp_path / "small").iterdir())) == count
     monkeypatch.setattr(archives, "_HARMLESS_SIZE", 1_000_000)
@@ -768,13 +770,13 @@ def test_archive_bomb_is_rejected(
 
 
 def test_zip_bomb_is_rejected_by_default_limits(inner: Path):
-    assert_rejected(archive(inner, "zip", {"zeros": bytes(10**8)}))
+    assert_rejected(make_archive(inner, "zip", {"zeros": bytes(10**8)}))
 
 
 def test_huge_header_is_rejected(inner: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(archives, "_HARMLESS_SIZE", 1_000_000)
     note = {"comment": "0" * 2_000_000}
-    path = archive(inner, "tar.gz", {"a": b""}, lambda member: member.pax_headers.update(note))
+    path = make_archive(inner, "tar.gz", {"a": b""}, lambda member: member.pax_headers.update(note))
     assert_rejected(path)
 
 
@@ -783,7 +785,7 @@ def test_sparse_file_counts_by_full_size(inner: Path):
     note = {**holes, "GNU.sparse.realsize": str(10**15)}
     content = b"1\n0\n1\n".ljust(512, b"\0") + b"x"
     assert_rejected(
-        archive(inner, "tar", {"a": content}, lambda member: member.pax_headers.update(note))
+        make_archive(inner, "tar", {"a": content}, lambda member: member.pax_headers.update(note))
     )
 
 
@@ -795,7 +797,7 @@ def test_extraction_replaces_only_its_files(tmp_path: Path):
     for name in ("a/one.txt", "a/mine.txt"):
         (tmp_path / name).write_bytes(b"mine")
     (tmp_path / "two.txt").symlink_to("a/mine.txt")
-    path = archive(tmp_path, "tar", {"a/one.txt": b"1", "a/b/c.txt": b"3", "two.txt": b"2"})
+    path = make_archive(tmp_path, "tar", {"a/one.txt": b"1", "a/b/c.txt": b"3", "two.txt": b"2"})
     d2l.extract(path)
     files = {file.name: file.read_bytes() for file in tmp_path.rglob("*.txt")}
     assert files == {"one.txt": b"1", "mine.txt": b"mine", "c.txt": b"3", "two.txt": b"2"}
@@ -818,7 +820,7 @@ def test_failed_extraction_restores_all_files(
     else:
         (tmp_path / "z").write_bytes(b"mine")
     members = {"a/b/c.txt": b"3", "a/one.txt": b"1", "b/d.txt": b"4", "two.txt": b"2", blocked: b""}
-    path = archive(tmp_path, "tar", members)
+    path = make_archive(tmp_path, "tar", members)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(OSError, match=r"^folder: got .*/z \(File exists\); need a folder to write"):
         d2l.extract(path)
@@ -831,7 +833,7 @@ def test_failed_extraction_restores_all_files(
 @pytest.mark.parametrize("kind", KINDS)
 def test_archive_without_room_leaves_nothing(tmp_path: Path, kind: str):
     (tmp_path / "b.txt").write_bytes(b"mine")
-    path = archive(tmp_path, "zip", {"a.txt": b"1", "b.txt": b"2", "c.txt": bytes(200_000)})
+    path = make_archive(tmp_path, "zip", {"a.txt": b"1", "b.txt": b"2", "c.txt": bytes(200_000)})
     message = rf"^folder: got {tmp_path} \(File too large\); need .* with room for 208192 bytes$"
     with pytest.raises(OSError, match=message):
         d2l.extract(path)
@@ -842,7 +844,7 @@ def test_archive_without_room_leaves_nothing(tmp_path: Path, kind: str):
 def test_unreadable_archive_is_reported(tmp_path: Path):
     (tmp_path / "folder.zip").mkdir()
     (tmp_path / "file").touch()
-    path = archive(tmp_path, "zip", {"a.txt": b"1"})
+    path = make_archive(tmp_path, "zip", {"a.txt": b"1"})
     for name, error in (("none.zip", FileNotFoundError), ("folder.zip", IsADirectoryError)):
         with pytest.raises(error, match=rf"^filename: got .*{name} \(.*\); need a file that can"):
             d2l.extract(tmp_path / name, tmp_path / "new")
@@ -854,7 +856,7 @@ def test_unreadable_archive_is_reported(tmp_path: Path):
 def test_download_extract_returns_folder(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    path = archive(tmp_path, "zip", {"data/x.txt": b"x"}).rename(tmp_path / "data.zip")
+    path = make_archive(tmp_path, "zip", {"data/x.txt": b"x"}).rename(tmp_path / "data.zip")
     url = server.url.replace("data.bin", "data.zip")
     monkeypatch.setenv("D2L_DATA", str(tmp_path))
     (tmp_path / "chapter").mkdir()

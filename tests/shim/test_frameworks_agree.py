@@ -9,7 +9,7 @@ import pytest
 from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tests.shim import reference
 from tests.shim.compare_frameworks.ask import ask_framework
-from tests.shim.compare_frameworks.cases import Case, draw
+from tests.shim.compare_frameworks.cases import Case, draw_cases
 from tests.shim.compare_frameworks.differences import differences, find_exceeding
 from tests.shim.compare_frameworks.expected import answer, as_attention, expected_answers
 from tests.shim.compare_frameworks.table import TITLES, assert_as_published, read_published_tables
@@ -43,7 +43,7 @@ def test_published_tables_are_within_tolerances(language: str) -> None:
 
 # The reference's gradients are formulas, which are tested against finite differences of its output
 
-CASES = draw("float64")
+CASES = draw_cases("float64")
 
 
 def gradients(case: Case) -> Arrays:

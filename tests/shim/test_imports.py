@@ -46,7 +46,7 @@ for module in walk_packages(_shared.__path__, "d2l_compat._shared."):
 """
 
 
-def test_shared_code_imports_nothing_windows_lacks() -> None:
+def test_shared_code_needs_no_posix_modules() -> None:
     process = subprocess.run(
         [sys.executable, "-c", PROGRAM_WITHOUT_POSIX], capture_output=True, check=True
     )

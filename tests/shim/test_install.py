@@ -84,7 +84,7 @@ def test_only_missing_packages_are_installed(framework: str, service: Service) -
     assert service.calls == [["--quiet", *wanted]]
 
 
-def test_shims_dependencies_come_before_framework(service: Service) -> None:
+def test_own_dependencies_come_before_framework(service: Service) -> None:
     service.modules -= {"numpy", "matplotlib", "filelock", "paddle", "setuptools"}
     d2l_compat.install("paddle")
     names = [Requirement(call[-1]).name for call in service.calls]
@@ -143,7 +143,7 @@ def test_mxnet_is_installed_without_its_numpy(
 
 
 @pytest.mark.parametrize("errors", [["No route"], [CONFLICT, "No route"]])
-def test_pips_error_is_shown_with_command(service: Service, errors: list[str]) -> None:
+def test_pip_error_is_shown_with_command(service: Service, errors: list[str]) -> None:
     service.modules.remove("paddle")
     service.errors = errors
     with pytest.raises(RuntimeError) as raised:

@@ -79,7 +79,7 @@ def test_value_iteration_finds_shortest_path(info: dict[str, Any]):
 # The environment, which behaves like gym's
 
 
-def test_walk_to_goal(info: dict[str, Any]):
+def test_walk_reaches_goal(info: dict[str, Any]):
     env = info["env"]
     for _ in range(2):  # and once more from the start
         assert env.reset() == 0
@@ -124,7 +124,7 @@ def test_actions_may_be_any_integer_type(info: dict[str, Any], action: Any):
     assert env.step(action)[0] == 4
 
 
-def test_other_attributes_are_gymnasiums(info: dict[str, Any]):
+def test_other_attributes_come_from_gymnasium(info: dict[str, Any]):
     env = info["env"]
     assert (env.nS, env.nA, env.action_space.n, env.observation_space.n) == (16, 4, 4, 16)
     assert env.P[14][RIGHT] == info["mdp"][14, RIGHT]

@@ -29,7 +29,7 @@ class Case:
     arrays: Arrays
 
 
-def draw(dtype: str) -> dict[str, Case]:
+def draw_cases(dtype: str) -> dict[str, Case]:
     """Draw the cases by name, in the order of the table; floating-point arrays have this dtype."""
     rng = np.random.default_rng(2017)
     sizes = 20, 30, 25  # of a query, a key and a value

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.shim import reference
 from tests.shim.compare_frameworks import gradients
-from tests.shim.compare_frameworks.cases import Case, draw
+from tests.shim.compare_frameworks.cases import Case, draw_cases
 from tests.shim.each.adapter import Arrays
 from tests.shim.each.cases import reference_multi_head
 
@@ -17,7 +17,7 @@ SLOPES = 2.0 ** -np.array([2, 4, 6, 8, 1])
 
 
 def expected_answers() -> Answers:
-    return {name: answer(case) for name, case in draw("float64").items()}
+    return {name: answer(case) for name, case in draw_cases("float64").items()}
 
 
 def answer(case: Case) -> Arrays:
