@@ -12,14 +12,14 @@ from tempfile import TemporaryDirectory
 
 from d2l_compat.frameworks import PYTHON_FRAMEWORKS, SETUPTOOLS, Package
 
-# What the shim itself needs, in every framework; as in pyproject.toml.
+# The shim's own dependencies, as in pyproject.toml.
 OWN_DEPENDENCIES = (
     Package("numpy", "numpy", "1.26.4"),
     Package("matplotlib", "matplotlib", "3.9"),
     Package("filelock", "filelock", "3.16"),
 )
 
-# A version in the usual spelling, which pip accepts. Packages that came with the system may be spelled otherwise.
+# A version that pip accepts. Packages of the operating system may have others.
 VERSION = re.compile(
     r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+([.][a-z0-9]+)*)?"
 )
@@ -28,7 +28,7 @@ VERSION = re.compile(
 def install(framework: str) -> None:
     """Install the missing packages of a framework with pip.
 
-    Installed packages keep their versions; the import says if one is too old.
+    Installed packages keep their versions; importing the framework fails if one is too old.
 
     Raises ValueError for an unknown framework, RuntimeError with pip's own message if pip fails, and
     RuntimeError if D2L_COMPAT_INSTALL is never, as in an environment installed from the locks.
@@ -50,7 +50,7 @@ def install(framework: str) -> None:
             _install(package)
             invalidate_caches()
             if package is SETUPTOOLS:
-                # Importing it provides distutils at once instead of after the next start.
+                # Importing setuptools provides distutils now, instead of after the next start.
                 import_module(package.module)
 
 
@@ -65,11 +65,11 @@ def _install(package: Package) -> None:
     without_dependencies = "--no-deps" in package.options
     error = _pip_install(*package.options.split(), package.requirement)
     if "ResolutionImpossible" in error:
-        # It conflicts with an installed package, which is kept, and often works.
+        # It conflicts with an installed package. That is kept, since the two often work together.
         without_dependencies = True
         error = _pip_install("--no-deps", package.requirement)
     if without_dependencies and not error:
-        missing = list(_missing_dependencies(package.distribution))
+        missing = list(_find_missing_dependencies(package.distribution))
         error = _pip_install(*missing) if missing else ""
     if error:
         raise RuntimeError(
@@ -78,7 +78,7 @@ def _install(package: Package) -> None:
         )
 
 
-def _missing_dependencies(distribution: str) -> Iterator[str]:
+def _find_missing_dependencies(distribution: str) -> Iterator[str]:
     """Yield each requirement of a distribution that is not installed in any version."""
     from packaging.requirements import Requirement  # comes with matplotlib
 
@@ -90,7 +90,7 @@ def _missing_dependencies(distribution: str) -> Iterator[str]:
 
 def _pip_install(*arguments: str) -> str:
     """Run ``pip install`` without changing installed packages; return its error message, or ''."""
-    pins = [f"{name}=={version}\n" for name, version in _installed_versions().items()]
+    pins = [f"{name}=={version}\n" for name, version in _list_installed_versions().items()]
     with TemporaryDirectory() as folder:
         constraints = Path(folder) / "constraints.txt"
         constraints.write_text("".join(pins), encoding="utf-8")
@@ -106,7 +106,7 @@ def _pip_install(*arguments: str) -> str:
     return result.stderr.strip() or f"pip ended with {result.returncode}"
 
 
-def _installed_versions() -> dict[str, str]:
+def _list_installed_versions() -> dict[str, str]:
     """Return each distribution's version; if two have the same name, that of the first, which is imported."""
     versions: dict[str, str] = {}
     for distribution in metadata.distributions():

@@ -1,7 +1,7 @@
 """Make MXNet 1.9.1, which is older than NumPy 2, work on today's NumPy.
 
-While MXNet is imported, it looks up names that NumPy has removed. NumPy gets them for the time of the
-import. Afterwards only MXNet's own modules still see them, in a copy of NumPy's namespace.
+When MXNet is imported, it looks up names that NumPy has removed. NumPy has them again during the import.
+Afterwards only MXNet's own modules see them, in a copy of NumPy's namespace.
 """
 
 import sys
@@ -16,7 +16,7 @@ import numpy as np
 
 def _financial_function(name: str) -> Callable[..., NoReturn]:
     def function(*args: Any, **kwargs: Any) -> NoReturn:
-        raise RuntimeError(f"{name}: gone from NumPy since 1.20; it is in numpy-financial")
+        raise RuntimeError(f"{name}: removed from NumPy in 1.20; use numpy-financial")
 
     function.__name__ = name
     return function
@@ -50,8 +50,8 @@ REMOVED: dict[str, Any] = {
 
 
 @contextmanager
-def removed_names() -> Iterator[None]:
-    """Give NumPy the ``REMOVED`` names that it lacks, as a context in which MXNet is imported."""
+def add_removed_names() -> Iterator[None]:
+    """Add the ``REMOVED`` names that NumPy lacks, in a context for importing MXNet."""
     missing = {name: value for name, value in REMOVED.items() if name not in vars(np)}
     vars(np).update(missing)
     try:

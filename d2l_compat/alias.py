@@ -4,7 +4,7 @@ Afterwards ``from d2l import torch as d2l``, ``import d2l.jax`` and the like imp
 ``d2l_compat``, even if an upstream ``d2l`` is installed. :func:`remove` undoes this. In Jupyter,
 ``%load_ext d2l_compat`` and ``%unload_ext d2l_compat`` do the same.
 
-Some of D2L's pages import MXNet before ``d2l``. MXNet is then imported in the way that ``d2l_compat.mxnet`` does it.
+Some of D2L's pages import MXNet before ``d2l``. MXNet is then imported as ``d2l_compat.mxnet`` imports it.
 """
 
 import sys
@@ -38,7 +38,7 @@ class _Alias(MetaPathFinder, Loader):
             return None
         package = fullname.split(".")[1:2]
         if package and package[0] not in MODULES:
-            # Without name=, which would make Python replace the message by a shorter one.
+            # There is no name=, since Python would then replace the message by a shorter one.
             raise ModuleNotFoundError(
                 f"{fullname}: d2l_compat stands in for d2l, and has {', '.join(MODULES)}"
             )
@@ -67,8 +67,8 @@ def _find_mxnet(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         execute = spec.loader.exec_module
 
         def execute_with_removed_names(module: ModuleType) -> None:
-            # A computed name: it shall not count as an import of the other frameworks' programs.
-            with import_module(f"d2l_compat._{name}_numpy").removed_names():
+            # The name is computed, so that this does not count as an import in other frameworks' programs.
+            with import_module(f"d2l_compat._{name}_numpy").add_removed_names():
                 execute(module)
 
         setattr(spec.loader, "exec_module", execute_with_removed_names)  # noqa: B010
@@ -76,7 +76,7 @@ def _find_mxnet(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
 
 
 def _raise_attribute_error(name: str) -> Any:
-    """Raise AttributeError, which says that names such as ``d2l.train_ch3`` are in a framework's module."""
+    """Raise AttributeError, since names such as ``d2l.train_ch3`` are in a framework's module."""
     if name.startswith("_"):  # Python itself looks such names up
         raise AttributeError(f"module {UPSTREAM!r} has no attribute {name!r}")
     first, *others = MODULES

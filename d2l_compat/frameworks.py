@@ -1,4 +1,4 @@
-"""The table of frameworks, in the order in which readers meet them.
+"""The table of frameworks, in the order in which they are always listed.
 
 The keys also name the extras in pyproject.toml, the locks, the programs of a lesson, and the folders of notebooks.
 """
@@ -31,14 +31,13 @@ class Framework:
     title: str
     module: str  # the module in d2l_compat, named as in upstream's d2l
     packages: tuple[Package, ...]  # imported by that module; none if it is not Python
-    undeclared_dependencies: tuple[
-        Package, ...
-    ] = ()  # imported by ``packages`` without being required
+    # Imported by ``packages`` without being required.
+    undeclared_dependencies: tuple[Package, ...] = ()
     kernel: str = "python3"
     services: tuple[str, ...] = ("Colab", "Kaggle", "Binder")  # those that start this kernel
     # A line in lessons, and its replacement for execution on a GPU.
     gpu_replacement: tuple[str, str] = ("d2l.cpu()", "d2l.gpu()")
-    gpu_environment: Mapping[str, str] = field(default_factory=dict)  # for the CPU's precision
+    gpu_environment: Mapping[str, str] = field(default_factory=dict)  # for execution on a GPU
 
     @property
     def is_python(self) -> bool:
@@ -85,9 +84,8 @@ FRAMEWORKS = {
                 note=" It exists for Linux on x86-64 only.",
             ),
         ),
-        undeclared_dependencies=(SETUPTOOLS,)
-        if sys.version_info >= (3, 12)
-        else (),  # for distutils
+        # For distutils.
+        undeclared_dependencies=(SETUPTOOLS,) if sys.version_info >= (3, 12) else (),
     ),
     "paddle": Framework(
         "PaddlePaddle",
@@ -118,7 +116,7 @@ FRAMEWORKS = {
     ),
 }
 
-# Those with a package in Python.
+# Frameworks with a Python package.
 PYTHON_FRAMEWORKS = {
     name: framework for name, framework in FRAMEWORKS.items() if framework.packages
 }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from d2l_compat._shared.checks import Arrays, check_callable, fault
+from d2l_compat._shared.checks import Arrays, check_callable, message
 
 
 def check_arguments(arrays: Arrays, net_D: Any, net_G: Any, loss: Any, **inputs: Any) -> int:
@@ -16,7 +16,7 @@ def check_arguments(arrays: Arrays, net_D: Any, net_G: Any, loss: Any, **inputs:
     if not first or any(other != first for other in others):
         got = f"shapes {', '.join(map(str, shapes))}"
         raise ValueError(
-            fault(" and ".join(inputs), got, "the same number of rows in each, at least one")
+            message(" and ".join(inputs), got, "the same number of rows in each, at least one")
         )
     return first[0]
 
@@ -26,5 +26,5 @@ def check_discriminator_output(arrays: Arrays, Y: Any, batch_size: int) -> None:
     arrays.check_instance("net_D", Y)
     shape = tuple(arrays.shape(Y))
     if shape[:1] != (batch_size,) or any(n != 1 for n in shape[1:]):
-        got = f"shape {shape} from it for {batch_size} examples"
-        raise ValueError(fault("net_D", got, "a number for each example"))
+        got = f"an output of shape {shape} for {batch_size} examples"
+        raise ValueError(message("net_D", got, "a number for each example"))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault
+from d2l_compat._shared.checks import message
 
 
 def to_numpy(what: str, array: Any) -> NDArray[Any]:
@@ -17,10 +17,10 @@ def to_numpy(what: str, array: Any) -> NDArray[Any]:
     try:
         numbers = np.asarray(_convert(array))
     except ValueError:
-        raise ValueError(fault(what, "rows of unequal length", "rows of one length")) from None
+        raise ValueError(message(what, "rows of unequal length", "rows of one length")) from None
     if numbers.dtype.kind not in "biuf":
         got = f"{type(array).__name__} of dtype {numbers.dtype}"
-        raise TypeError(fault(what, got, "an array of real numbers"))
+        raise TypeError(message(what, got, "an array of real numbers"))
     return numbers
 
 

@@ -32,7 +32,7 @@ class Animator:
     ) -> None:
         """Create the figure; labels, limits, scales and ``fmts`` are as in :func:`plot`.
 
-        Of ``nrows`` by ``ncols`` axes, curves are drawn in the first; ``figsize`` is (width, height) in inches.
+        The figure has ``nrows`` by ``ncols`` axes, with curves in the first; ``figsize`` is (width, height) in inches.
         """
         plot.use_svg_display()
         self.fig, axes = plot.pyplot().subplots(nrows, ncols, figsize=figsize, squeeze=False)
@@ -43,7 +43,7 @@ class Animator:
         self.fmts = fmts
 
     def add(self, x: Any, y: Any) -> None:
-        """Add a point to each curve: ``x`` and ``y`` are numbers or a list of one per curve, None for no point."""
+        """Add a point to each curve: ``x`` and ``y`` are numbers, or lists with a number or None for each curve."""
         ys = _as_list(y) or [y]
         xs = _as_list(x) or [x] * len(ys)
         while len(self.X) < len(ys):
@@ -152,4 +152,4 @@ def _display(figure: Any) -> None:
         from IPython import display
 
         display.display(figure)
-        display.clear_output(wait=True)  # when the next figure comes, or the cell ends
+        display.clear_output(wait=True)  # once the next figure is displayed

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared import plot
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import Arrays, fault, format_value, real
+from d2l_compat._shared.checks import Arrays, format_value, message, real
 
 Numbers = NDArray[Any]
 COLORS = "b", "g", "r", "m", "c"
@@ -39,13 +39,13 @@ def check_box_pairs(arrays: Arrays, names: tuple[str, str], one: Any, other: Any
     check_box_arrays(arrays, names, one, other)
     if len(one) != len(other):
         got = f"{len(one)} and {len(other)} boxes"
-        raise ValueError(fault(" and ".join(names), got, "the same number of each"))
+        raise ValueError(message(" and ".join(names), got, "the same number of each"))
 
 
 def fraction(what: str, value: Any) -> float:
     need = "a number from 0 to 1"
     if not 0 <= real(what, value, need) <= 1:
-        raise ValueError(fault(what, value, need))
+        raise ValueError(message(what, value, need))
     return float(value)
 
 
@@ -54,7 +54,7 @@ def _to_floats(what: str, x: Any, shape: tuple[int | None, ...], axes: str) -> N
     numbers = to_numpy(what, x)
     has_rank = numbers.ndim == len(shape)
     if not has_rank or any(n not in (None, m) for n, m in zip(shape, numbers.shape, strict=True)):
-        raise ValueError(fault(what, f"shape {numbers.shape}", f"shape ({axes})"))
+        raise ValueError(message(what, f"shape {numbers.shape}", f"shape ({axes})"))
     return numbers if numbers.dtype.kind == "f" else numbers.astype("float32")
 
 
@@ -76,7 +76,7 @@ def bbox_to_rect(bbox: Any, color: Any) -> Any:
     corners = to_numpy("bbox", bbox)
     if corners.shape != (4,):
         got = f"shape {corners.shape}"
-        raise ValueError(fault("bbox", got, "four numbers, (x1, y1, x2, y2)"))
+        raise ValueError(message("bbox", got, "four numbers, (x1, y1, x2, y2)"))
     x1, y1, x2, y2 = corners.tolist()
     return plot.pyplot().Rectangle(
         (x1, y1), x2 - x1, y2 - y1, fill=False, edgecolor=color, linewidth=2
@@ -89,11 +89,12 @@ def show_bboxes(axes: Any, bboxes: Any, labels: Any = None, colors: Any = None) 
     Raises TypeError or ValueError unless ``axes`` are axes, and each box four numbers.
     """
     if not hasattr(axes, "add_patch"):
-        raise TypeError(fault("axes", format_value(axes), "matplotlib's axes"))
+        raise TypeError(message("axes", format_value(axes), "matplotlib's axes"))
     bboxes = to_numpy("bboxes", bboxes)
     if bboxes.ndim != 2:
-        raise ValueError(fault("bboxes", f"shape {bboxes.shape}", "shape (boxes, 4)"))
-    labels, colors = _as_list(labels, []), _as_list(colors, COLORS) or COLORS
+        raise ValueError(message("bboxes", f"shape {bboxes.shape}", "shape (boxes, 4)"))
+    labels = _as_list(labels, [])
+    colors = _as_list(colors, COLORS) or COLORS
     for number, bbox in enumerate(bboxes):
         color = colors[number % len(colors)]
         rectangle = bbox_to_rect(bbox, color)
@@ -139,11 +140,11 @@ def _area(boxes: Any) -> Any:
     return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
 
 
-def offsets(xp: Any, anchors: Any, assigned: Any, eps: float = 1e-6) -> Any:
+def offsets(xp: Any, anchors: Any, boxes: Any, eps: float = 1e-6) -> Any:
     """Return the offsets from anchors to their boxes, relative to the anchors' sizes, as in Liu et al. (2016)."""
-    anchors, assigned = corner_to_center(xp, anchors), corner_to_center(xp, assigned)
-    shifts = 10 * (assigned[:, :2] - anchors[:, :2]) / anchors[:, 2:]
-    scales = 5 * xp.log(assigned[:, 2:] / anchors[:, 2:] + eps)
+    anchors, boxes = corner_to_center(xp, anchors), corner_to_center(xp, boxes)
+    shifts = 10 * (boxes[:, :2] - anchors[:, :2]) / anchors[:, 2:]
+    scales = 5 * xp.log(boxes[:, 2:] / anchors[:, 2:] + eps)
     return xp.stack([shifts[:, 0], shifts[:, 1], scales[:, 0], scales[:, 1]], -1)
 
 
@@ -157,14 +158,14 @@ def apply_offsets(xp: Any, anchors: Any, offset_preds: Any) -> Any:
 
 
 def anchor_boxes(data: Any, sizes: Any, ratios: Any) -> Numbers:
-    """Return anchors (1, height * width * (sizes + ratios - 1), 4) around each pixel of pictures.
+    """Return anchors (1, height * width * (sizes + ratios - 1), 4) around each pixel of images.
 
-    Coordinates are fractions of the picture. Each pixel has all sizes with the first ratio, then the first size with
-    the other ratios. An anchor's width is s * sqrt(r) * height / width of the picture, its height s / sqrt(r).
+    Coordinates are fractions of the image. Each pixel has all sizes with the first ratio, then the first size with
+    the other ratios. An anchor's width is s * sqrt(r) * height / width of the image, its height s / sqrt(r).
     """
     shape = tuple(getattr(data, "shape", ()))
     if len(shape) < 2 or 0 in shape[-2:]:
-        raise ValueError(fault("data", f"shape {shape}", "pictures (..., height, width)"))
+        raise ValueError(message("data", f"shape {shape}", "images (..., height, width)"))
     sizes, ratios = _to_positive("sizes", sizes), _to_positive("ratios", ratios)
     height, width = shape[-2:]
     scale = np.concatenate([sizes, np.full(len(ratios) - 1, sizes[0])])
@@ -180,7 +181,7 @@ def _to_positive(what: str, values: Any) -> Numbers:
     numbers = to_numpy(what, values).astype("float64")
     if numbers.ndim != 1 or not numbers.size or not (numbers > 0).all():
         raise ValueError(
-            fault(what, format_value(values), "a list of numbers above 0, at least one")
+            message(what, format_value(values), "a list of numbers above 0, at least one")
         )
     return numbers
 
@@ -188,23 +189,24 @@ def _to_positive(what: str, values: Any) -> Numbers:
 def assign_boxes(ground_truth: Any, anchors: Any, iou_threshold: Any = 0.5) -> NDArray[np.int64]:
     """Return for each anchor (anchors, 4) the number of its box in ``ground_truth`` (boxes, 4), or -1.
 
-    First each box gets an anchor: the largest overlap of all, then the largest among the other boxes and anchors, and
-    so on. Any other anchor gets the box that it overlaps most, if by at least ``iou_threshold``.
+    Each box first gets an anchor: the pair with the largest overlap is assigned, then the pair with the largest overlap
+    among the other boxes and anchors, and so on. Any other anchor gets the box that it overlaps most, if the overlap
+    is at least ``iou_threshold``.
     """
     iou_threshold = fraction("iou_threshold", iou_threshold)
     truth = _to_floats("ground_truth", ground_truth, (None, 4), "boxes, 4")
     anchors = _to_floats("anchors", anchors, (None, 4), "anchors, 4")
-    assigned = np.full(len(anchors), -1)
+    assignment = np.full(len(anchors), -1)
     if not truth.size or not anchors.size:
-        return assigned
+        return assignment
     overlaps = _overlaps(anchors, truth)
     is_near = overlaps.max(axis=1) >= iou_threshold
-    assigned[is_near] = overlaps.argmax(axis=1)[is_near]
+    assignment[is_near] = overlaps.argmax(axis=1)[is_near]
     for _ in range(min(overlaps.shape)):
         anchor, box = np.unravel_index(overlaps.argmax(), overlaps.shape)
-        assigned[anchor] = box
+        assignment[anchor] = box
         overlaps[:, box] = overlaps[anchor] = -1
-    return assigned
+    return assignment
 
 
 def _overlaps(boxes1: Numbers, boxes2: Numbers) -> Numbers:
@@ -222,15 +224,15 @@ def anchor_targets(anchors: Any, labels: Any) -> tuple[Numbers, Numbers, NDArray
     boxes = _to_anchors(anchors)
     labels = _to_floats("labels", labels, (None, None, 5), "batch, boxes, 5")
     if not len(labels):
-        raise ValueError(fault("labels", f"shape {labels.shape}", "at least one example"))
+        raise ValueError(message("labels", f"shape {labels.shape}", "at least one example"))
     batch_size = len(labels)
     offset = np.zeros((batch_size, *boxes.shape), "float32")
     mask = np.zeros((batch_size, *boxes.shape), "float32")
     classes = np.zeros((batch_size, len(boxes)), "int64")
     for example, label in enumerate(labels):
-        assigned = assign_boxes(label[:, 1:], boxes)
-        has_box = assigned >= 0
-        assigned_labels = label[assigned[has_box]]
+        assignment = assign_boxes(label[:, 1:], boxes)
+        has_box = assignment >= 0
+        assigned_labels = label[assignment[has_box]]
         offset[example, has_box] = offsets(np, boxes[has_box], assigned_labels[:, 1:])
         mask[example, has_box] = 1
         classes[example, has_box] = assigned_labels[:, 0].astype("int64") + 1
@@ -241,12 +243,13 @@ def anchor_targets(anchors: Any, labels: Any) -> tuple[Numbers, Numbers, NDArray
 def suppress_overlaps(boxes: Any, scores: Any, iou_threshold: Any) -> NDArray[np.int64]:
     """Return the numbers of boxes (boxes, 4) after non-maximum suppression, by descending ``scores`` (boxes,).
 
-    A box is dropped if it overlaps one with a higher score, which is not dropped, by more than ``iou_threshold``.
+    A box is dropped if it overlaps a selected box, which has a higher score, by more than ``iou_threshold``.
     """
     iou_threshold = fraction("iou_threshold", iou_threshold)
     boxes = _to_floats("boxes", boxes, (None, 4), "boxes, 4")
     scores = _to_floats("scores", scores, (len(boxes),), f"{len(boxes)},")
-    candidates, selected = np.argsort(-scores, kind="stable"), []
+    candidates = np.argsort(-scores, kind="stable")
+    selected = []
     while candidates.size:
         best, candidates = candidates[0], candidates[1:]
         selected.append(best)
@@ -265,8 +268,8 @@ def detect(
     """Return class, confidence and box of each anchor, (batch, anchors, 6), the selected ones first, by confidence.
 
     ``cls_probs`` (batch, classes + 1, anchors) has the background first, ``offset_preds`` is (batch, anchors * 4),
-    ``anchors`` (1, anchors, 4). Boxes that overlap a better one have the class -1. So have boxes with a confidence
-    below ``pos_threshold``, which is replaced by the confidence that they are background.
+    ``anchors`` (1, anchors, 4). The class is -1 for boxes that overlap a better one, and for boxes with a confidence
+    below ``pos_threshold``. The latter get the confidence that they are background.
     """
     nms_threshold = fraction("nms_threshold", nms_threshold)
     pos_threshold = fraction("pos_threshold", pos_threshold)
@@ -274,11 +277,11 @@ def detect(
     axes = "batch, classes + 1, anchors"
     probs = _to_floats("cls_probs", cls_probs, (None, None, len(boxes)), axes)
     if probs.shape[1] < 2:
-        raise ValueError(fault("cls_probs", f"shape {probs.shape}", f"a class, ({axes})"))
+        raise ValueError(message("cls_probs", f"shape {probs.shape}", f"a class, ({axes})"))
     preds = to_numpy("offset_preds", offset_preds)
     if preds.shape not in ((len(probs), boxes.size), (len(probs), *boxes.shape)):
         need = f"shape (batch, anchors * 4), here {(len(probs), boxes.size)}"
-        raise ValueError(fault("offset_preds", f"shape {preds.shape}", need))
+        raise ValueError(message("offset_preds", f"shape {preds.shape}", need))
     detections = []
     for prob, pred in zip(probs[:, 1:], preds, strict=True):
         confidence, classes = prob.max(axis=0), prob.argmax(axis=0).astype(float)

@@ -1,7 +1,7 @@
 """Checks of arguments, with the same messages in every framework.
 
-Every message has the form ``what: got this; need that``. No framework is imported here: the ``_arrays.py`` of a
-framework's package says how to read shapes, dtypes and values of its arrays, and the checks are written once.
+All messages are made by :func:`message`. No framework is imported here: the ``_arrays.py`` of a
+framework's package reads shapes, dtypes and values of its arrays, and the checks are written once.
 """
 
 import math
@@ -13,23 +13,23 @@ from typing import Any
 
 import numpy as np
 
-GREATEST_SIZE = 2**31 - 1  # the largest that every framework supports
+MAX_SIZE = 2**31 - 1  # the largest size that every framework supports
 NOT_CALLED = "attention_weights: there are none yet; call the layer first"
 
 
-def fault(what: str, got: object, need: object) -> str:
-    """Return an error message."""
+def message(what: str, got: object, need: object) -> str:
+    """Return the message ``what: got this; need that``."""
     return f"{what}: got {got}; need {need}"
 
 
 def check_instance(what: str, value: object, kind: type | tuple[type, ...], need: str) -> None:
     if not isinstance(value, kind):
-        raise TypeError(fault(what, type(value).__name__, need))
+        raise TypeError(message(what, type(value).__name__, need))
 
 
 def check_callable(what: str, value: object) -> None:
     if not callable(value):
-        raise TypeError(fault(what, format_value(value), "a layer or a function"))
+        raise TypeError(message(what, format_value(value), "a layer or a function"))
 
 
 def format_value(value: object) -> str:
@@ -44,21 +44,21 @@ def integer(
     """Return ``value`` as an int; raise TypeError or ValueError unless it is from ``minimum`` to ``maximum``."""
     need = "an integer" if minimum is None else f"an integer of at least {minimum}"
     if isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")):
-        raise TypeError(fault(what, format_value(value), need))
+        raise TypeError(message(what, format_value(value), need))
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, AttributeError, AssertionError):  # depends on the framework
-        raise TypeError(fault(what, format_value(value), need)) from None
+        raise TypeError(message(what, format_value(value), need)) from None
     if minimum is not None and number < minimum:
-        raise ValueError(fault(what, number, need))
+        raise ValueError(message(what, number, need))
     if maximum is not None and number > maximum:
-        raise ValueError(fault(what, number, f"an integer of at most {maximum}"))
+        raise ValueError(message(what, number, f"an integer of at most {maximum}"))
     return number
 
 
 def size(what: str, value: object) -> int:
-    """Return ``value`` as an int from 1 to ``GREATEST_SIZE``."""
-    return integer(what, value, 1, GREATEST_SIZE)
+    """Return ``value`` as an int from 1 to ``MAX_SIZE``."""
+    return integer(what, value, 1, MAX_SIZE)
 
 
 def optional_size(what: str, value: int | None) -> int | None:
@@ -69,7 +69,7 @@ def optional_size(what: str, value: int | None) -> int | None:
 def real(what: str, value: object, need: str) -> Any:
     """Return ``value``; raise TypeError with ``need`` unless it is a number."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(fault(what, format_value(value), need))
+        raise TypeError(message(what, format_value(value), need))
     return value
 
 
@@ -78,7 +78,7 @@ def integers(what: str, values: object, minimum: int | None = None) -> int | lis
     if not isinstance(values, (list, tuple)):
         return integer(what, values, minimum)
     if not values:
-        raise ValueError(fault(what, "an empty list", "at least one integer"))
+        raise ValueError(message(what, "an empty list", "at least one integer"))
     return [integer(what, value, minimum) for value in values]
 
 
@@ -87,31 +87,31 @@ def check_len(a: Any, n: int) -> None:
     n = integer("n", n, 0)
     check_instance("a", a, Sized, "a list")
     if len(a) != n:
-        raise ValueError(fault("a", f"{len(a)} elements", n))
+        raise ValueError(message("a", f"{len(a)} elements", n))
 
 
 def check_dropout(value: float) -> None:
     need = "a probability, from 0 to 1"
     if not 0 <= real("dropout", value, need) <= 1:
-        raise ValueError(fault("dropout", value, need))
+        raise ValueError(message("dropout", value, need))
 
 
 def check_representable(what: str, value: object, dtype: str) -> None:
-    """Check that ``value`` is a number that an array of ``dtype`` can hold unchanged."""
-    need = f"a number that {dtype} holds"
+    """Check that ``value`` is a number that ``dtype`` can represent."""
+    need = f"a number that {dtype} can represent"
     if dtype == "bool" and isinstance(value, bool):
         return
     number = real(what, value, need)
     if dtype.startswith(("int", "uint")):
-        ends = np.iinfo(dtype)
-        fits = number % 1 == 0 and ends.min <= number <= ends.max
+        limits = np.iinfo(dtype)
+        fits = number % 1 == 0 and limits.min <= number <= limits.max
     elif dtype == "bool":
         fits = number in (0, 1)
     else:  # NumPy has no bfloat16, which has the range of float32
         largest = np.finfo(dtype if dtype in ("float16", "float64") else "float32").max
         fits = not math.isfinite(number) or abs(number) <= largest
     if not fits:
-        raise ValueError(fault(what, number, need))
+        raise ValueError(message(what, number, need))
 
 
 def gpu_index(i: int) -> int:
@@ -122,7 +122,7 @@ def gpu_index(i: int) -> int:
 def check_heads(num_hiddens: int, num_heads: int) -> None:
     if num_hiddens % num_heads:
         raise ValueError(
-            fault(
+            message(
                 "num_hiddens",
                 f"{num_hiddens} with num_heads {num_heads}",
                 "a multiple of num_heads, so that every head gets an equal share",
@@ -146,14 +146,14 @@ def rotary_sizes(
     num_hiddens, max_len = size("num_hiddens", num_hiddens), size("max_len", max_len)
     if num_hiddens % 2:
         raise ValueError(
-            fault("num_hiddens", num_hiddens, "an even number, since pairs are rotated")
+            message("num_hiddens", num_hiddens, "an even number, since pairs are rotated")
         )
     for what, value, least in ("base", base, 1), ("position_scale", position_scale, 0):
         need = f"a finite number above {least}"
         if not least < real(what, value, need) <= np.finfo(float).max:
-            raise ValueError(fault(what, value, need))
+            raise ValueError(message(what, value, need))
     if layout not in LAYOUTS:
-        raise ValueError(fault("layout", format_value(layout), " or ".join(map(repr, LAYOUTS))))
+        raise ValueError(message("layout", format_value(layout), " or ".join(map(repr, LAYOUTS))))
     return num_hiddens, max_len
 
 
@@ -163,14 +163,14 @@ def check_positions(offset: int, num_steps: int, max_len: int) -> None:
     if offset + num_steps > max_len:
         got = f"{num_steps} positions from offset {offset}"
         need = f"at most {max_len} in all; make the layer with a larger max_len"
-        raise ValueError(fault("positions", got, need))
+        raise ValueError(message("positions", got, need))
 
 
 class Unknown:
     """A size that is unknown while a graph is traced; it equals every size but 0."""
 
     def __init__(self, text: str) -> None:
-        self.text = text  # what the framework writes in its place
+        self.text = text  # the framework's notation for it
 
     def __eq__(self, other: object) -> bool:
         return other != 0
@@ -178,7 +178,7 @@ class Unknown:
     __hash__ = object.__hash__
 
     def __mod__(self, other: object) -> int:
-        return 0  # as a multiple of everything
+        return 0  # it counts as a multiple of everything
 
     def __repr__(self) -> str:
         return self.text
@@ -223,19 +223,19 @@ class Arrays(ABC):
     def check_last_dimension(self, what: str, x: Any, size: int) -> None:
         shape = self.shape(x)
         if shape[-1] != size:
-            raise ValueError(fault(what, f"shape {tuple(shape)}", f"a last dimension of {size}"))
+            raise ValueError(message(what, f"shape {tuple(shape)}", f"a last dimension of {size}"))
 
     def check_floating(self, what: str, *arrays: Any) -> None:
         """Check that all arrays have the same floating-point dtype."""
         dtypes = [self.dtype(x) for x in arrays]
         if dtypes != dtypes[:1] * len(dtypes) or not dtypes[0].startswith(("float", "bfloat")):
             got = f"dtype {', '.join(dict.fromkeys(dtypes))}"
-            raise TypeError(fault(what, got, "one floating-point dtype"))
+            raise TypeError(message(what, got, "one floating-point dtype"))
 
     def check_integer(self, what: str, x: Any) -> None:
         dtype = self.dtype(x)
         if not dtype.startswith(("int", "uint")):
-            raise TypeError(fault(what, f"dtype {dtype}", "an integer dtype"))
+            raise TypeError(message(what, f"dtype {dtype}", "an integer dtype"))
 
     def check_attention(self, queries: Any, keys: Any, values: Any) -> None:
         """Check shapes (batch, queries, features), (batch, keys, features), (batch, keys, features)."""
@@ -248,12 +248,12 @@ class Arrays(ABC):
         _check_axes("values", V, ("batch", "keys", "features"))
         if not Q[0] == K[0] == V[0]:
             what = "batch sizes of queries, keys and values"
-            raise ValueError(fault(what, f"{Q[0]}, {K[0]} and {V[0]}", "equal batch sizes"))
+            raise ValueError(message(what, f"{Q[0]}, {K[0]} and {V[0]}", "equal batch sizes"))
         if Q[2] == 0:
-            raise ValueError(fault("queries", f"shape {tuple(Q)}", "at least one feature"))
+            raise ValueError(message("queries", f"shape {tuple(Q)}", "at least one feature"))
         if K[1] != V[1]:
             got = f"{K[1]} keys and {V[1]} values"
-            raise ValueError(fault("keys and values", got, "one value for each key"))
+            raise ValueError(message("keys and values", got, "one value for each key"))
         self.check_floating("queries, keys and values", queries, keys, values)
 
     def check_dot_product(self, queries: Any, keys: Any, values: Any) -> None:
@@ -278,7 +278,7 @@ class Arrays(ABC):
     def _check_weights(self, what: str, inputs: Any, dtype: str | None) -> None:
         if dtype is not None and dtype != self.dtype(inputs):
             need = f"{dtype}, as the layer's weights are; convert one of the two"
-            raise TypeError(fault(what, f"dtype {self.dtype(inputs)}", need))
+            raise TypeError(message(what, f"dtype {self.dtype(inputs)}", need))
 
     def check_valid_lens(
         self, valid_lens: Any, queries: Any, keys: Any, in_range: bool = True
@@ -303,7 +303,7 @@ class Arrays(ABC):
         are_known = not any(isinstance(size, Unknown) for size in (num_queries, num_keys))
         if causal and are_known and num_queries > num_keys:
             got = f"{num_queries} queries and {num_keys} keys"
-            raise ValueError(fault("causal attention", got, "at least one key for each query"))
+            raise ValueError(message("causal attention", got, "at least one key for each query"))
 
     def check_score_bias(
         self, score_bias: Any, queries: Any, keys: Any, heads: int | None = None
@@ -324,7 +324,7 @@ class Arrays(ABC):
         shape = tuple(self.shape(score_bias))
         if shape not in allowed.values():
             need = " or ".join(f"({axes}), here {sizes}" for axes, sizes in allowed.items())
-            raise ValueError(fault("score_bias", f"shape {shape}", f"shape {need}"))
+            raise ValueError(message("score_bias", f"shape {shape}", f"shape {need}"))
         self.check_floating("queries and score_bias", queries, score_bias)
 
     def check_scores(self, X: Any, valid_lens: Any) -> Any:
@@ -342,15 +342,15 @@ class Arrays(ABC):
         shape = tuple(self.shape(lens))
         if shape not in ((batch,), (batch, num_queries)):
             need = f"({batch},), a length per example, or ({batch}, {num_queries}), one per query"
-            raise ValueError(fault("valid_lens", f"shape {shape}", f"shape {need}"))
+            raise ValueError(message("valid_lens", f"shape {shape}", f"shape {need}"))
         if in_range and not isinstance(num_keys, Unknown):
             self._check_range("valid_lens", "length", lens, num_keys, "the number of keys")
         return lens
 
     def check_tokens(self, X: Any, vocab_size: int, what: str = "X") -> None:
         """Check token indices, each below ``vocab_size``."""
-        why = f"of a vocabulary of {vocab_size}"
-        self._check_indices(what, "token", X, ("batch", "steps"), vocab_size - 1, why)
+        scope = f"of a vocabulary of {vocab_size}"
+        self._check_indices(what, "token", X, ("batch", "steps"), vocab_size - 1, scope)
 
     def check_sentence_pair(
         self, tokens: Any, segments: Any, vocab_size: int, max_len: int
@@ -358,26 +358,27 @@ class Arrays(ABC):
         """Check at most ``max_len`` token indices, and the segment of each: 0 or 1 for its sentence."""
         self.check_tokens(tokens, vocab_size, "tokens")
         self.check_positions(0, tokens, max_len)
-        why = "of two sentences"
-        self._check_indices("segments", "segment", segments, ("batch", "steps"), 1, why)
+        scope = "of two sentences"
+        self._check_indices("segments", "segment", segments, ("batch", "steps"), 1, scope)
         expected, shape = tuple(self.shape(tokens)), tuple(self.shape(segments))
         if shape != expected:
             need = f"shape {expected}, a segment for each token"
-            raise ValueError(fault("segments", f"shape {shape}", need))
+            raise ValueError(message("segments", f"shape {shape}", need))
 
     def check_pred_positions(self, X: Any, pred_positions: Any) -> None:
         """Check positions (batch, predictions) in the examples of ``X`` (batch, steps, features)."""
         self.check_rank("X", X, ("batch", "steps", "features"))
         batch, steps, _ = self.shape(X)
-        axes, why = ("batch", "predictions"), "of those in X"
+        axes = ("batch", "predictions")
         last = 0 if isinstance(steps, Unknown) else steps - 1  # then the values are unknown as well
-        self._check_indices("pred_positions", "position", pred_positions, axes, last, why)
+        scope = "of those in X"
+        self._check_indices("pred_positions", "position", pred_positions, axes, last, scope)
         if self.shape(pred_positions)[0] != batch:
             got = f"shape {tuple(self.shape(pred_positions))}"
-            raise ValueError(fault("pred_positions", got, f"a row for each of {batch} examples"))
+            raise ValueError(message("pred_positions", got, f"a row for each of {batch} examples"))
 
     def _check_indices(
-        self, what: str, kind: str, X: Any, axes: tuple[str, ...], largest: int, why: str
+        self, what: str, kind: str, X: Any, axes: tuple[str, ...], largest: int, scope: str
     ) -> None:
         """Check whole numbers from 0 to ``largest``; their dtype may be floating, as on D2L's pages."""
         self.check_rank(what, X, axes)
@@ -387,15 +388,15 @@ class Arrays(ABC):
             self.check_integer(what, numbers)
         elif self.value_range(numbers % 1) not in (None, (0, 0)):
             need = f"whole numbers, of {kind}s"
-            raise ValueError(fault(what, f"dtype {dtype} with fractions", need))
-        self._check_range(what, kind, numbers, largest, why)
+            raise ValueError(message(what, f"dtype {dtype} with fractions", need))
+        self._check_range(what, kind, numbers, largest, scope)
 
-    def _check_range(self, what: str, kind: str, x: Any, largest: int, why: str) -> None:
+    def _check_range(self, what: str, kind: str, x: Any, largest: int, scope: str) -> None:
         """Check that no value is below 0 or above ``largest``, if values are known."""
-        ends = self.value_range(x)
-        if ends is not None and (ends[0] < 0 or ends[1] > largest):
-            got = f"a {kind} of {ends[0] if ends[0] < 0 else ends[1]}"
-            raise ValueError(fault(what, got, f"{kind}s from 0 to {largest}, {why}"))
+        limits = self.value_range(x)
+        if limits is not None and (limits[0] < 0 or limits[1] > largest):
+            got = f"a {kind} of {limits[0] if limits[0] < 0 else limits[1]}"
+            raise ValueError(message(what, got, f"{kind}s from 0 to {largest}, {scope}"))
 
     def check_features(self, X: Any, projection: Any, size: int | None = None) -> None:
         """Check the input of a linear layer, of any rank; see ``check_projection``."""
@@ -417,9 +418,9 @@ class Arrays(ABC):
         is_known = not any(isinstance(size, Unknown) for size in logits_shape + shape)
         if is_known and math.prod(rows) != math.prod(shape):
             need = f"as many labels as there are rows in Y_hat, of shape {logits_shape}"
-            raise ValueError(fault("Y", f"shape {shape}", need))
+            raise ValueError(message("Y", f"shape {shape}", need))
         if 0 in shape:
-            raise ValueError(fault("Y", f"shape {shape}", "at least one label"))
+            raise ValueError(message("Y", f"shape {shape}", "at least one label"))
         if not isinstance(classes, Unknown):
             self._check_range("Y", "label", labels, classes - 1, f"of {classes} classes")
 
@@ -442,11 +443,11 @@ class Arrays(ABC):
         self.check_instance("Y", Y)
         shape, other = tuple(self.shape(X)), tuple(self.shape(Y))
         if shape != other:
-            raise ValueError(fault("X and Y", f"shapes {shape} and {other}", "equal shapes"))
+            raise ValueError(message("X and Y", f"shapes {shape} and {other}", "equal shapes"))
         _check_last("X", shape, "feature")
         if sizes and shape[-len(sizes) :] != tuple(sizes):
             need = f"last dimensions of {tuple(sizes)}"
-            raise ValueError(fault("X", f"shape {shape}", need))
+            raise ValueError(message("X", f"shape {shape}", need))
         for what, x in (("X", X), ("Y", Y)):
             self.check_floating(what, x)
             self._check_weights(what, x, None if norm is None else self.expected_input(norm, x)[1])
@@ -461,7 +462,7 @@ class Arrays(ABC):
 
     def _check_numbers(self, what: str, x: Any) -> None:
         if self.dtype(x) == "bool":
-            raise TypeError(fault(what, "dtype bool", "a dtype of numbers"))
+            raise TypeError(message(what, "dtype bool", "a dtype of numbers"))
 
     def check_head_merge(self, X: Any, num_heads: int) -> int:
         """Check a batch that has every example once for each head; return ``num_heads`` as an int."""
@@ -471,13 +472,13 @@ class Arrays(ABC):
         shape = self.shape(X)
         if shape[0] % num_heads:
             got = f"shape {tuple(shape)} with num_heads {num_heads}"
-            raise ValueError(fault("X", got, "a batch that is a multiple of num_heads"))
+            raise ValueError(message("X", got, "a batch that is a multiple of num_heads"))
         return num_heads
 
     def check_sequence_mask(self, X: Any, valid_len: Any, value: Any) -> Any:
         """Check a length for each example of ``X`` (batch, steps, ...); return them ``as_readable``.
 
-        ``value`` is a number that ``X`` can hold.
+        ``value`` is a number that the dtype of ``X`` can represent.
         """
         self.check_instance("X", X)
         self.check_instance("valid_len", valid_len, "an integer tensor")
@@ -485,11 +486,11 @@ class Arrays(ABC):
         shape, lens_shape = tuple(self.shape(X)), tuple(self.shape(lens))
         if len(shape) < 2:
             need = "at least 2 dimensions (batch, steps)"
-            raise ValueError(fault("X", f"shape {shape}", need))
+            raise ValueError(message("X", f"shape {shape}", need))
         self.check_integer("valid_len", lens)
         if lens_shape != shape[:1]:
             need = f"shape ({shape[0]},), a length per example"
-            raise ValueError(fault("valid_len", f"shape {lens_shape}", need))
+            raise ValueError(message("valid_len", f"shape {lens_shape}", need))
         check_representable("value", value, self.dtype(X))
         return lens
 
@@ -499,7 +500,7 @@ class Arrays(ABC):
         shape = self.shape(X)
         if 0 in tuple(shape):
             need = "at least one step, example and feature"
-            raise ValueError(fault(what, f"shape {tuple(shape)}", need))
+            raise ValueError(message(what, f"shape {tuple(shape)}", need))
         self.check_floating(what, X)
         self._check_weights(what, X, dtype)
         if size is not None:
@@ -510,7 +511,7 @@ class Arrays(ABC):
         self.check_instance(what, H)
         self.check_floating(what, H)
         if tuple(self.shape(H)) != shape:
-            raise ValueError(fault(what, f"shape {tuple(self.shape(H))}", f"shape {shape}"))
+            raise ValueError(message(what, f"shape {tuple(self.shape(H))}", f"shape {shape}"))
 
     def check_shape(self, x: Any, shape: tuple[int, ...]) -> None:
         """Check that ``x`` has exactly this ``shape``."""
@@ -518,16 +519,16 @@ class Arrays(ABC):
         check_instance("shape", shape, Iterable, "a tuple of sizes")
         expected = tuple(integer("shape", size, 0) for size in shape)
         if tuple(x.shape) != expected:
-            raise ValueError(fault("shape", tuple(x.shape), expected))
+            raise ValueError(message("shape", tuple(x.shape), expected))
 
 
 def _check_axes(what: str, shape: Sequence[Any], axes: tuple[str, ...]) -> None:
     if len(shape) != len(axes):
         need = f"{len(axes)} dimensions ({', '.join(axes)})"
-        raise ValueError(fault(what, f"shape {tuple(shape)}", need))
+        raise ValueError(message(what, f"shape {tuple(shape)}", need))
 
 
 def _check_last(what: str, shape: Sequence[Any], kind: str) -> None:
     if not len(shape) or shape[-1] == 0:
         need = f"at least one {kind}, in the last dimension"
-        raise ValueError(fault(what, f"shape {tuple(shape)}", need))
+        raise ValueError(message(what, f"shape {tuple(shape)}", need))

@@ -1,4 +1,4 @@
-"""The parts of classification that are the same in every framework: what is counted, plotted and printed."""
+"""The parts of classification that are the same in every framework: counts, plots and printed results."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from typing import Any
 from d2l_compat._shared import plot
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.boards import Animator
-from d2l_compat._shared.checks import check_callable, fault, size
+from d2l_compat._shared.checks import check_callable, message, size
 from d2l_compat._shared.data.images import get_fashion_mnist_labels
 from d2l_compat._shared.linear import batches, count_batches, no_examples_error
 from d2l_compat._shared.measuring import Accumulator, Timer
@@ -25,15 +25,15 @@ def accuracy(y_hat: Any, y: Any) -> float:
     """
     shape = tuple(getattr(y_hat, "shape", ()))
     if len(shape) > 1 and shape[1] > 1:
-        # On the array's device if possible, so that predictions are copied and not the logits.
-        is_common = str(getattr(y_hat, "dtype", "")).endswith(("float32", "float64"))
-        if not (is_common and hasattr(y_hat, "argmax")):
+        # Computed on the array's device if possible, so that predictions are copied instead of logits.
+        has_common_dtype = str(getattr(y_hat, "dtype", "")).endswith(("float32", "float64"))
+        if not (has_common_dtype and hasattr(y_hat, "argmax")):
             y_hat = to_numpy("y_hat", y_hat)
         y_hat = y_hat.argmax(axis=1)
     predictions, labels = to_numpy("y_hat", y_hat), to_numpy("y", y)
     if predictions.size != labels.size:
         got = f"shape {labels.shape} for predictions of shape {predictions.shape}"
-        raise ValueError(fault("y", got, "one label for each prediction"))
+        raise ValueError(message("y", got, "one label for each prediction"))
     return float((predictions.astype(labels.dtype).ravel() == labels.ravel()).sum())
 
 
@@ -46,23 +46,23 @@ def corr2d(X: Any, K: Any) -> Any:
     for what, matrix in ("X", X), ("K", K):
         need = "a matrix of numbers, (rows, columns)"
         if not any(kind in str(getattr(matrix, "dtype", "")) for kind in ("float", "int")):
-            raise TypeError(fault(what, _format_dtype(matrix), need))
+            raise TypeError(message(what, _format_dtype(matrix), need))
         if len(matrix.shape) != 2:
-            raise ValueError(fault(what, f"shape {tuple(matrix.shape)}", need))
+            raise ValueError(message(what, f"shape {tuple(matrix.shape)}", need))
     height, width = K.shape
     rows, columns = X.shape[0] - height + 1, X.shape[1] - width + 1
     if min(*K.shape, rows, columns) < 1:
         got = f"shape {tuple(K.shape)} for X of shape {tuple(X.shape)}"
-        raise ValueError(fault("K", got, "at least one row and column, and no more than X has"))
-    # A product per number of the kernel, as large as the result: fast in any framework, and without
-    # changing arrays in place.
+        raise ValueError(message("K", got, "at least one row and column, and no more than X has"))
+    # One product for each number of the kernel, as large as the result, is fast in any framework, and
+    # changes no array in place.
     try:
         first, *others = [
             K[i, j] * X[i : i + rows, j : j + columns] for i in range(height) for j in range(width)
         ]
     except Exception as error:  # frameworks raise different ones
         got = f"dtype {K.dtype} for X of dtype {X.dtype}"
-        raise TypeError(fault("K", got, "one dtype of both")) from error
+        raise TypeError(message("K", got, "the same dtype for both")) from error
     return sum(others, first)
 
 
@@ -72,7 +72,7 @@ def _format_dtype(matrix: Any) -> str:
 
 
 def predict_ch3(net: Callable[[Any], Any], test_iter: Any, n: int = 6) -> None:
-    """Show the first ``n`` pictures of a batch of Fashion-MNIST, with their labels and the predictions of ``net``.
+    """Show the first ``n`` images of a batch of Fashion-MNIST, with their labels and the predictions of ``net``.
 
     Raises TypeError or ValueError if ``net`` is not callable, or there is no batch (X, y).
     """
@@ -82,14 +82,15 @@ def predict_ch3(net: Callable[[Any], Any], test_iter: Any, n: int = 6) -> None:
     if X is None:
         raise no_examples_error("test_iter")
     outputs = to_numpy("net", net(X))
-    pictures = to_numpy("test_iter", X)[:n]
+    images = to_numpy("test_iter", X)[:n]
     if outputs.ndim != 2:
-        raise ValueError(fault("net", f"shape {outputs.shape} from it", "(examples, classes)"))
+        got = f"an output of shape {outputs.shape}"
+        raise ValueError(message("net", got, "shape (examples, classes)"))
     labels = get_fashion_mnist_labels(to_numpy("test_iter", y).ravel()[:n])
     predictions = get_fashion_mnist_labels(outputs.argmax(axis=1)[:n])
     titles = ["\n".join(pair) for pair in zip(labels, predictions, strict=True)]
-    sides = [side for side in pictures.shape[1:] if side != 1]  # the channel may come first or last
-    plot.show_images(pictures.reshape(-1, *sides), 1, len(pictures), titles=titles)
+    sides = [side for side in images.shape[1:] if side != 1]  # the channel may come first or last
+    plot.show_images(images.reshape(-1, *sides), 1, len(images), titles=titles)
 
 
 def mean_accuracy(net: Any, data_iter: Any) -> float:
@@ -125,7 +126,7 @@ def yield_test_batches(test_iter: Any) -> Iterator[tuple[Any, Any]]:
 def train_epoch(
     train_iter: Any, step: Step, watch: Callable[[int, float, float], None] | None = None
 ) -> tuple[float, float]:
-    """Do ``step`` with each batch; return the mean loss of an example and the fraction of right predictions.
+    """Run ``step`` on each batch; return the mean loss of an example and the fraction of right predictions.
 
     ``watch(number, loss, accuracy)`` is called after each batch, counted from 1, with the means so far.
     """
@@ -149,7 +150,7 @@ def make_animator(num_epochs: int, ylim: list[float] | None = None) -> Animator:
 def train_ch3(
     num_epochs: int, train: Callable[[], tuple[float, float]], evaluate: Callable[[], float]
 ) -> None:
-    """Draw in each epoch the loss and accuracy that ``train`` returns, and the accuracy of ``evaluate``."""
+    """Plot the loss and accuracy that ``train`` returns in each epoch, and the accuracy that ``evaluate`` returns."""
     animator = make_animator(size("num_epochs", num_epochs), [0.3, 0.9])
     for epoch in range(1, num_epochs + 1):
         loss, train_accuracy = train()
@@ -164,9 +165,9 @@ def train_ch6(
     device: Any,
     ylim: list[float] | None = None,
 ) -> None:
-    """Do ``step`` with each batch of each epoch.
+    """Run ``step`` on each batch of each epoch.
 
-    Loss and accuracy are plotted five times in an epoch, and printed at the end with the examples per second of steps.
+    Loss and accuracy are plotted five times in an epoch, and printed at the end with the speed of the steps.
     """
     num_epochs = size("num_epochs", num_epochs)
     num_batches = count_batches("train_iter", train_iter)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
 # Smaller numbers count as zero: a GPU rounds them to zero, a CPU may not.
-SMALLEST = np.finfo(np.float32).smallest_normal
+SMALLEST_NORMAL = np.finfo(np.float32).smallest_normal
 
 # Both languages have the same numbers in the same order.
 ENGLISH_WORDS = SimpleNamespace(
@@ -33,7 +33,7 @@ ENGLISH_WORDS = SimpleNamespace(
     index="index",
     curve="Curve",
     bar="Bars",
-    between=" ",
+    separator=" ",
 )
 CHINESE_WORDS = SimpleNamespace(
     title="「{}」：",
@@ -54,13 +54,13 @@ CHINESE_WORDS = SimpleNamespace(
     index="編號",
     curve="曲線",
     bar="長條",
-    between="",
+    separator="",
 )
 
 
 def describe(figure: Any) -> str:
     """Describe a figure in words: the kind, labels and extent of everything drawn in it."""
-    is_chinese = CHINESE.search(" ".join(_labels(figure)))
+    is_chinese = CHINESE.search(" ".join(_list_labels(figure)))
     words = CHINESE_WORDS if is_chinese else ENGLISH_WORDS
     parts = []
     for axes in figure.axes:
@@ -72,7 +72,7 @@ def describe(figure: Any) -> str:
         bar_groups = [container for container in axes.containers if len(container)]
         for kind, artists in (words.line_plot, lines), (words.bar_chart, bar_groups):
             if artists:
-                x, y = _label(axes, "x"), _label(axes, "y")
+                x, y = _axis_label(axes, "x"), _axis_label(axes, "y")
                 parts.append(title + kind.format(y or words.values, x or words.index))
         for line, name in zip_longest(lines, names[: len(lines)]):
             parts.append(_describe_line(line, name or words.curve, words))
@@ -81,10 +81,10 @@ def describe(figure: Any) -> str:
         for arrows in axes.collections:
             if hasattr(arrows, "U"):
                 parts.append(_describe_arrows(arrows, axes, words))
-    return words.between.join(parts) or "Empty figure."
+    return words.separator.join(parts) or "Empty figure."
 
 
-def _labels(figure: Any) -> list[str]:
+def _list_labels(figure: Any) -> list[str]:
     """Return all titles, axis labels and legend entries."""
     labels = []
     for axes in figure.axes:
@@ -103,11 +103,11 @@ def _describe_image(image: Any, axes: Any, words: SimpleNamespace) -> str:
     return str(
         words.heat_map.format(
             rows,
-            _label(axes, "y") or words.unnamed,
+            _axis_label(axes, "y") or words.unnamed,
             columns,
-            _label(axes, "x") or words.unnamed,
-            _extent(values, words),
-            np.count_nonzero(abs(values) < SMALLEST),
+            _axis_label(axes, "x") or words.unnamed,
+            _describe_extent(values, words),
+            np.count_nonzero(abs(values) < SMALLEST_NORMAL),
             values.size,
             image.get_cmap().name,
             *image.get_clim(),
@@ -119,14 +119,14 @@ def _describe_line(line: Any, name: str, words: SimpleNamespace) -> str:
     x, y = (np.asarray(values, float) for values in line.get_data(orig=False))
     if not len(x):
         return str(words.no_points.format(name))
-    extent = _extent(y[np.isfinite(y)], words)
+    extent = _describe_extent(y[np.isfinite(y)], words)
     return str(words.line.format(name, len(x), x[0], y[0], x[-1], y[-1], extent))
 
 
 def _describe_bars(bars: Any, name: str, words: SimpleNamespace) -> str:
     heights = np.array([bar.get_height() for bar in bars], float)
     first, last = bars[0].get_x(), bars[-1].get_x() + bars[-1].get_width()
-    return str(words.bars.format(name, len(heights), first, last, _extent(heights, words)))
+    return str(words.bars.format(name, len(heights), first, last, _describe_extent(heights, words)))
 
 
 def _describe_arrows(arrows: Any, axes: Any, words: SimpleNamespace) -> str:
@@ -144,13 +144,13 @@ def _describe_arrows(arrows: Any, axes: Any, words: SimpleNamespace) -> str:
     return str(words.arrows.format(*map(np.count_nonzero, directions)))
 
 
-def _extent(values: NDArray[Any], words: SimpleNamespace) -> str:
+def _describe_extent(values: NDArray[Any], words: SimpleNamespace) -> str:
     if not values.size:
         return str(words.no_extent)
     return str(words.extent.format(values.min(), values.max()))
 
 
-def _label(axes: Any, which: str) -> str:
+def _axis_label(axes: Any, which: str) -> str:
     """Return an axis's label, which may belong to a panel that shares the axis."""
     siblings = getattr(axes, f"get_shared_{which}_axes")().get_siblings(axes)
     labels = [getattr(panel, f"get_{which}label")() for panel in (axes, *siblings)]

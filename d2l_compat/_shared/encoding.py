@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 def sinusoids(max_len: int, num_hiddens: int) -> NDArray[np.float64]:
     """Return the positional encoding P of Vaswani et al. (2017), section 3.5.
 
-    Row i is position i, from 0; column 2j holds sin(i / 10000^(2j/d)) and column 2j + 1 the
+    Row i is position i, from 0; column 2j is sin(i / 10000^(2j/d)) and column 2j + 1 the
     cosine of the same angle, in radians, with d = ``num_hiddens``. An odd d has one cosine
     fewer. Shape (max_len, num_hiddens), float64.
     """

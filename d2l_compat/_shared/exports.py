@@ -12,11 +12,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-COMMON = "d2l_compat.common"
-# Names with _ that D2L's pages use nevertheless, and their lazy modules. No star import includes them.
-HALF_PRIVATE = {"_WikiTextDataset": "bert", "_get_batch_loss_bert": "bert", "_read_wiki": "bert"}
-# Packages with Pillow's module Image among their names, as in D2L, whose pages open pictures with it.
-WITH_IMAGE = (".torch", ".paddle")
+COMMON_MODULE = "d2l_compat.common"
+# Names with an underscore that D2L's pages use, and their lazy modules. No star import includes them.
+PRIVATE_NAMES = {"_WikiTextDataset": "bert", "_get_batch_loss_bert": "bert", "_read_wiki": "bert"}
+# Packages that export Pillow's module Image, as D2L's do: its pages open images with it.
+PACKAGES_WITH_IMAGE = (".torch", ".paddle")
 
 
 def list_names(package: str, lazy_modules: Sequence[str] = ()) -> Iterator[str]:
@@ -24,7 +24,7 @@ def list_names(package: str, lazy_modules: Sequence[str] = ()) -> Iterator[str]:
     for name, module in list(sys.modules.items()):
         is_submodule = name.startswith(f"{package}.")
         is_lazy = name.removeprefix(f"{package}.") in lazy_modules
-        if name == COMMON or (is_submodule and not is_lazy):
+        if name == COMMON_MODULE or (is_submodule and not is_lazy):
             yield from getattr(module, "__all__", ())
     for lazy_module in lazy_modules:
         yield from _read_exports(package, lazy_module)
@@ -46,7 +46,7 @@ def parse_exports(source: str) -> list[str]:
 
 
 def load_attribute(package: str, name: str, lazy_modules: Sequence[str] = ()) -> Any:
-    """Return what a package provides on first use: ``plt``, ``Image``, or a name of a lazy module.
+    """Return an attribute that a package provides on first use: ``plt``, ``Image``, or a name of a lazy module.
 
     Raises AttributeError with the nearest names.
     """
@@ -54,19 +54,19 @@ def load_attribute(package: str, name: str, lazy_modules: Sequence[str] = ()) ->
         from d2l_compat._shared.plt import plt
 
         return plt
-    if name == "Image" and package.endswith(WITH_IMAGE):
+    if name == "Image" and package.endswith(PACKAGES_WITH_IMAGE):
         from PIL import Image
 
         return Image
     if name == "__all__":
         return list(list_names(package, lazy_modules))
-    if name.startswith("_") and HALF_PRIVATE.get(name) not in lazy_modules:
+    if name.startswith("_") and PRIVATE_NAMES.get(name) not in lazy_modules:
         # Python itself looks such names up, so the error is Python's own.
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     for lazy_module in lazy_modules:
-        if name in _read_exports(package, lazy_module) or HALF_PRIVATE.get(name) == lazy_module:
+        if name in _read_exports(package, lazy_module) or PRIVATE_NAMES.get(name) == lazy_module:
             value = getattr(import_module(f"{package}.{lazy_module}"), name)
-            setattr(sys.modules[package], name, value)  # this function is not called again for it
+            setattr(sys.modules[package], name, value)  # so that Python finds it next time
             return value
     nearest = get_close_matches(name, list_names(package, lazy_modules), n=3, cutoff=0.5)
     hint = f"; the nearest names are {', '.join(nearest)}" if nearest else ""

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from d2l_compat._shared.checks import check_callable, check_instance, fault, size
+from d2l_compat._shared.checks import check_callable, check_instance, message, size
 from d2l_compat._shared.oo_design import HyperParameters
 from d2l_compat._shared.training import undefined_method_error
 
@@ -39,7 +39,7 @@ class RandomSearcher(HPOSearcher):
         for name, domain in config_space.items():
             if not hasattr(domain, "rvs"):
                 got = f"{type(domain).__name__} for {name!r}"
-                raise TypeError(fault("config_space", got, need))
+                raise TypeError(message("config_space", got, need))
         if initial_config is not None:
             check_instance("initial_config", initial_config, dict, "a dict, or None")
         self.save_hyperparameters()
@@ -72,7 +72,7 @@ class BasicScheduler(HPOScheduler):
     def __init__(self, searcher: HPOSearcher) -> None:
         """Set the searcher. Raises TypeError if it has no ``sample_configuration``."""
         if not hasattr(searcher, "sample_configuration"):
-            raise TypeError(fault("searcher", type(searcher).__name__, "an HPOSearcher"))
+            raise TypeError(message("searcher", type(searcher).__name__, "an HPOSearcher"))
         self.save_hyperparameters()
 
     def suggest(self) -> Config:
@@ -101,7 +101,7 @@ class HPOTuner(HyperParameters):
         Raises TypeError if ``scheduler`` has no ``suggest``, or ``objective`` is not callable.
         """
         if not hasattr(scheduler, "suggest"):
-            raise TypeError(fault("scheduler", type(scheduler).__name__, "an HPOScheduler"))
+            raise TypeError(message("scheduler", type(scheduler).__name__, "an HPOScheduler"))
         check_callable("objective", objective)
         self.save_hyperparameters()
         self.incumbent: Config | None = None

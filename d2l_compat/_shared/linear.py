@@ -11,8 +11,8 @@ from d2l_compat._shared.checks import (
     check_callable,
     check_instance,
     check_representable,
-    fault,
     format_value,
+    message,
     real,
     size,
 )
@@ -22,13 +22,15 @@ def check_rows(arrays: Arrays, data_arrays: Any, batch_size: Any, is_train: Any)
     """Check arrays of equally many rows, at least one, a batch size, and whether rows are shuffled."""
     need = "a tuple or a list of tensors"
     if not isinstance(data_arrays, (tuple, list)) or not data_arrays:
-        raise TypeError(fault("data_arrays", format_value(data_arrays), need))
+        raise TypeError(message("data_arrays", format_value(data_arrays), need))
     for array in data_arrays:
         arrays.check_instance("data_arrays", array, need)
     shapes = [tuple(arrays.shape(array)) for array in data_arrays]
     if any(shape[:1] != shapes[0][:1] or not shape or shape[0] == 0 for shape in shapes):
         got = f"shapes {', '.join(map(str, shapes))}"
-        raise ValueError(fault("data_arrays", got, "equally many rows of each, at least one"))
+        raise ValueError(
+            message("data_arrays", got, "the same number of rows in each, at least one")
+        )
     size("batch_size", batch_size)
     check_instance("is_train", is_train, (bool, int), "True or False")
 
@@ -41,7 +43,7 @@ def check_product(arrays: Arrays, X: Any, w: Any, b: Any) -> Any:
     arrays.check_instance("X", X)
     check_weights(arrays, w)
     if not arrays.shape(X):
-        raise ValueError(fault("X", "shape ()", "shape (..., features)"))
+        raise ValueError(message("X", "shape ()", "shape (..., features)"))
     arrays.check_last_dimension("X", X, arrays.shape(w)[0])
     if not isinstance(b, arrays.types):
         arrays.check_floating("X and w", X, w)
@@ -54,7 +56,7 @@ def check_product(arrays: Arrays, X: Any, w: Any, b: Any) -> Any:
         fits = False
     if not fits:
         got = f"shape {tuple(arrays.shape(b))} for outputs of shape {outputs}"
-        raise ValueError(fault("b", got, "one number for each output, or one for all"))
+        raise ValueError(message("b", got, "one number for each output, or one for all"))
     return b
 
 
@@ -67,7 +69,7 @@ def check_weights(arrays: Arrays, w: Any) -> None:
     arrays.check_instance("w", w)
     if len(arrays.shape(w)) not in (1, 2):
         need = "shape (features,) or (features, outputs)"
-        raise ValueError(fault("w", f"shape {tuple(arrays.shape(w))}", need))
+        raise ValueError(message("w", f"shape {tuple(arrays.shape(w))}", need))
 
 
 def check_data_arguments(arrays: Arrays, w: Any, b: Any, num_examples: Any) -> Any:
@@ -76,13 +78,13 @@ def check_data_arguments(arrays: Arrays, w: Any, b: Any, num_examples: Any) -> A
     arrays.check_floating("w", w)
     if tuple(arrays.shape(w)[1:]) not in ((), (1,)):
         need = "shape (features,) or (features, 1)"
-        raise ValueError(fault("w", f"shape {tuple(arrays.shape(w))}", need))
+        raise ValueError(message("w", f"shape {tuple(arrays.shape(w))}", need))
     size("num_examples", num_examples)
     if not isinstance(b, arrays.types):
         return _bias_number(arrays, b, w)
     arrays.check_floating("w and b", w, b)
     if np.prod(arrays.shape(b)) != 1:
-        raise ValueError(fault("b", f"shape {tuple(arrays.shape(b))}", "one number"))
+        raise ValueError(message("b", f"shape {tuple(arrays.shape(b))}", "one number"))
     return b
 
 
@@ -94,15 +96,15 @@ def check_targets(arrays: Arrays, y_hat: Any, y: Any) -> None:
     predictions_shape, shape = tuple(arrays.shape(y_hat)), tuple(arrays.shape(y))
     if np.prod(predictions_shape) != np.prod(shape):
         got = f"shape {shape} for predictions of shape {predictions_shape}"
-        raise ValueError(fault("y", got, "one number for each prediction"))
+        raise ValueError(message("y", got, "one number for each prediction"))
     if arrays.dtype(y).startswith(("bool", "complex")):
-        raise TypeError(fault("y", f"dtype {arrays.dtype(y)}", "a dtype of numbers"))
+        raise TypeError(message("y", f"dtype {arrays.dtype(y)}", "a dtype of numbers"))
 
 
 def check_descent(params: Any, lr: Any, batch_size: Any) -> None:
     """Check parameters, a learning rate, and the number of examples whose gradients were summed."""
     if not isinstance(params, Iterable) or isinstance(params, (str, bytes)):
-        raise TypeError(fault("params", format_value(params), "a list of parameters"))
+        raise TypeError(message("params", format_value(params), "a list of parameters"))
     real("lr", lr, "a number")
     size("batch_size", batch_size)
 
@@ -111,8 +113,8 @@ def pair_with_gradients(params: Iterable[Any], gradients: Iterable[Any]) -> list
     """Return pairs of a parameter and its gradient; raise ValueError if one has no gradient."""
     pairs = [*zip(params, gradients, strict=True)]
     if any(gradient is None for _, gradient in pairs):
-        need = "gradients of all; call backward first"
-        raise ValueError(fault("params", "a parameter without a gradient", need))
+        need = "a gradient for each; call backward first"
+        raise ValueError(message("params", "a parameter without a gradient", need))
     return pairs
 
 
@@ -140,10 +142,10 @@ def batches(data_iter: Any, what: str = "data_iter") -> Iterable[tuple[Any, Any]
     """Yield each batch of ``data_iter``, inputs and labels; ``what`` is its name in messages."""
     need = "batches (inputs, labels)"
     if not isinstance(data_iter, Iterable) or isinstance(data_iter, (str, bytes, dict)):
-        raise TypeError(fault(what, format_value(data_iter), need))
+        raise TypeError(message(what, format_value(data_iter), need))
     for batch in data_iter:
         if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-            raise TypeError(fault(what, f"a batch that is {format_value(batch)}", need))
+            raise TypeError(message(what, f"a batch that is {format_value(batch)}", need))
         yield batch[0], batch[1]
 
 
@@ -153,10 +155,10 @@ def count_batches(what: str, data_iter: Any) -> int:
     is_scalar = getattr(data_iter, "ndim", 1) == 0
     count = len(data_iter) if isinstance(data_iter, Sized) and not is_scalar else 0
     if not count:
-        raise TypeError(fault(what, format_value(data_iter), "batches, at least one"))
+        raise TypeError(message(what, format_value(data_iter), "batches, at least one"))
     return count
 
 
 def no_examples_error(what: str) -> ValueError:
-    """Return an error to raise after a loop over batches that had none."""
-    return ValueError(fault(what, "no examples", "at least one batch"))
+    """Return the error for a loop that found no batches."""
+    return ValueError(message(what, "no examples", "at least one batch"))

@@ -6,14 +6,14 @@ from typing import Any, Self
 import numpy as np
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import check_instance, fault, size
+from d2l_compat._shared.checks import check_instance, message, size
 
 
 def as_float(what: str, x: Any) -> float:
     """Return a number, which may be an array of a framework, as a float without gradient."""
     number = to_numpy(what, x)
     if number.size != 1:
-        raise ValueError(fault(what, f"shape {number.shape}", "one number"))
+        raise ValueError(message(what, f"shape {number.shape}", "one number"))
     return float(number.item())
 
 
@@ -73,7 +73,7 @@ class Accumulator:
         """Add one number to each sum. Raises ValueError for more numbers or fewer."""
         if len(args) != len(self.data):
             need = f"{len(self.data)}, one for each sum"
-            raise ValueError(fault("args", f"{len(args)} numbers", need))
+            raise ValueError(message("args", f"{len(args)} numbers", need))
         self.data = [a + as_float("args", b) for a, b in zip(self.data, args, strict=True)]
 
     def reset(self) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from d2l_compat._shared import training
-from d2l_compat._shared.checks import Arrays, check_instance, fault, integer, integers, real, size
+from d2l_compat._shared.checks import Arrays, check_instance, integer, integers, message, real, size
 from d2l_compat._shared.linear import check_data_arguments
 
 
@@ -27,9 +27,9 @@ def check_regression_data(
     size("num_train", num_train)
     integer("num_val", num_val, 0)
     size("batch_size", batch_size)
-    need = "a standard deviation, from 0 on"
+    need = "a standard deviation of at least 0"
     if not real("noise", noise, need) >= 0:
-        raise ValueError(fault("noise", noise, need))
+        raise ValueError(message("noise", noise, need))
     return check_data_arguments(arrays, w, b, num_train + num_val)
 
 
@@ -49,6 +49,6 @@ def bottleneck_sizes(
     if number < 1 or channels % number:
         got = f"{groups} for {channels} channels"
         raise ValueError(
-            fault("groups", got, "a number of channels per group that divides them evenly")
+            message("groups", got, "a number of channels per group that divides them evenly")
         )
     return channels, number

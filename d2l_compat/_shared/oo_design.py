@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from d2l_compat._shared.checks import fault
+from d2l_compat._shared.checks import message
 
 
 def add_to_class(Class: type) -> Callable[[Callable[..., Any]], None]:
@@ -13,11 +13,11 @@ def add_to_class(Class: type) -> Callable[[Callable[..., Any]], None]:
     Raises TypeError if ``Class`` is not a class.
     """
     if not isinstance(Class, type):
-        raise TypeError(fault("Class", type(Class).__name__, "a class"))
+        raise TypeError(message("Class", type(Class).__name__, "a class"))
 
     def wrapper(method: Callable[..., Any]) -> None:
         if not hasattr(method, "__name__"):
-            raise TypeError(fault("method", type(method).__name__, "a function"))
+            raise TypeError(message("method", type(method).__name__, "a function"))
         setattr(Class, method.__name__, method)
 
     return wrapper

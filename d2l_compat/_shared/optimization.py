@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from d2l_compat._shared import plot
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.boards import Animator
-from d2l_compat._shared.checks import check_callable, check_instance, fault, format_value, size
+from d2l_compat._shared.checks import check_callable, check_instance, format_value, message, size
 from d2l_compat._shared.linear import batches, count_batches
 from d2l_compat._shared.measuring import Timer, as_float
 
@@ -24,8 +24,8 @@ def train_2d(
     """Descend a function of two variables from (-5, -2); print the last point, and return all.
 
     ``trainer(x1, x2, s1, s2)`` returns the next point and the next state, which is (0, 0) at first. If ``f_grad``,
-    the function's gradient, is given, it is a fifth argument. Raises TypeError or ValueError unless ``steps`` is
-    an integer of at least 1, and the others can be called.
+    the function's gradient, is given, it is the fifth argument. Raises TypeError or ValueError unless ``steps`` is
+    an integer of at least 1, and the functions can be called.
     """
     check_callable("trainer", trainer)
     steps = size("steps", steps)
@@ -37,8 +37,8 @@ def train_2d(
     for _ in range(steps):
         state = trainer(*state, *extra_arguments)
         if not isinstance(state, (tuple, list)) or len(state) != 4:
-            got = f"{format_value(state)} from it"
-            raise TypeError(fault("trainer", got, "four numbers: x1, x2, s1, s2"))
+            got = f"a result of {format_value(state)}"
+            raise TypeError(message("trainer", got, "four numbers: x1, x2, s1, s2"))
         points.append(tuple(state[:2]))
     x1, x2 = (as_float("trainer", x) for x in points[-1])
     print(f"epoch {steps}, x1: {x1:f}, x2: {x2:f}")
@@ -52,7 +52,7 @@ def show_trace(f: Any, results: Any, tensor: Callable[[NDArray[np.float32]], Any
     x1, x2 = np.meshgrid(np.arange(-5.5, 1.0, 0.1), np.arange(-3.0, 1.0, 0.1), indexing="ij")
     heights = to_numpy("f", f(*(tensor(x.astype(np.float32)) for x in (x1, x2))))
     if heights.shape != x1.shape:
-        raise ValueError(fault("f", f"shape {heights.shape} from it", f"shape {x1.shape}"))
+        raise ValueError(message("f", f"an output of shape {heights.shape}", f"shape {x1.shape}"))
     plot.set_figsize()
     plt = plot.pyplot()
     plt.plot(*points.T, "-o", color=plot.COLORS[1])
@@ -67,24 +67,24 @@ def _to_points(results: Any) -> NDArray[np.float64]:
     try:
         points = [[*point] for point in results]
     except (TypeError, AssertionError):  # Paddle raises the latter for a scalar
-        raise TypeError(fault("results", format_value(results), need)) from None
+        raise TypeError(message("results", format_value(results), need)) from None
     sizes = {len(point) for point in points}
     if sizes != {2}:
         got = f"points of {', '.join(map(str, sorted(sizes)))} numbers" if sizes else "none"
-        raise ValueError(fault("results", got, need))
+        raise ValueError(message("results", got, need))
     return np.array([[as_float("results", x) for x in point] for point in points])
 
 
 def check_hyperparams(hyperparams: Any) -> None:
     check_instance("hyperparams", hyperparams, dict, "a dictionary")
     for name in hyperparams:
-        check_instance("hyperparams", name, str, "names as its keys")
+        check_instance("hyperparams", name, str, "strings as keys")
 
 
 def train(
     data_iter: Any, num_epochs: int, step: Callable[[Any, Any], None], loss: Callable[[], float]
 ) -> tuple[list[float], list[float]]:
-    """Do ``step`` with each batch, and measure the ``loss`` after every 200 examples.
+    """Run ``step`` on each batch, and measure the ``loss`` after every 200 examples.
 
     Plot the losses; print the last one, with the seconds per epoch. Return the seconds until each
     measurement, without the time of measuring, and the losses.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from d2l_compat._shared import classification
-from d2l_compat._shared.checks import Arrays, fault, format_value
+from d2l_compat._shared.checks import Arrays, format_value, message
 from d2l_compat._shared.classification import Step
 
 
@@ -12,9 +12,9 @@ def check_devices(devices: Any) -> list[Any]:
     """Return the devices as a list of at least one."""
     need = "a list of devices, at least one"
     if not isinstance(devices, Sequence) or isinstance(devices, (str, bytes)):
-        raise TypeError(fault("devices", format_value(devices), need))
+        raise TypeError(message("devices", format_value(devices), need))
     if not devices:
-        raise ValueError(fault("devices", "none", need))
+        raise ValueError(message("devices", "none", need))
     return list(devices)
 
 
@@ -23,7 +23,7 @@ def check_split(arrays: Arrays, X: Any, y: Any, devices: Any) -> list[Any]:
     for what, array in ("X", X), ("y", y):
         arrays.check_instance(what, array)
         if not len(array.shape):
-            raise ValueError(fault(what, "shape ()", "an example at least, shape (examples, ...)"))
+            raise ValueError(message(what, "shape ()", "shape (examples, ...)"))
     check_lengths(len(X), len(y))
     return check_devices(devices)
 
@@ -31,7 +31,7 @@ def check_split(arrays: Arrays, X: Any, y: Any, devices: Any) -> list[Any]:
 def check_lengths(inputs: int, labels: int) -> None:
     if inputs != labels:
         got = f"{labels} labels for {inputs} inputs"
-        raise ValueError(fault("y", got, "a label for each input"))
+        raise ValueError(message("y", got, "a label for each input"))
 
 
 def train_ch13(

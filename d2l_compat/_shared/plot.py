@@ -1,7 +1,7 @@
 """Line plots and heat maps, the same for every framework.
 
-matplotlib is imported by the first plot. Jupyter gets each figure as an SVG, sharp at any zoom; as a PNG, for
-viewers that show no SVG, or none of an untrusted notebook; and as a text, which is also the SVG's description.
+matplotlib is imported by the first plot. Jupyter gets each figure as an SVG, which is sharp at any zoom; as a PNG, for
+viewers that do not show SVGs, or not those of untrusted notebooks; and as text, which is also the SVG's description.
 """
 
 import os
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import check_instance, fault, size
+from d2l_compat._shared.checks import check_instance, message, size
 from d2l_compat._shared.description import describe
 from d2l_compat._shared.fonts import write_chinese
 from d2l_compat._shared.svg import BAR, CELLS, add_alt_text, vectorize_images
@@ -115,11 +115,11 @@ def plot(
         xs = xs * len(ys)
     if len(xs) != len(ys):
         got = f"{len(xs)} of X and {len(ys)} of Y"
-        raise ValueError(fault("curves", got, "one X for all curves, or one for each"))
+        raise ValueError(message("curves", got, "one X for all curves, or one for each"))
     for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
         if len(x) != len(y):
             got = f"{len(x)} points in X and {len(y)} in Y"
-            raise ValueError(fault(f"curve {i}", got, "the same number of each"))
+            raise ValueError(message(f"curve {i}", got, "the same number of each"))
 
     set_figsize(figsize)
     axes = axes if axes is not None else pyplot().gca()
@@ -160,11 +160,11 @@ def show_heatmaps(
     grid = to_numpy("matrices", matrices)
     if grid.ndim != 4:
         need = "4 dimensions (grid rows, grid columns, matrix rows, matrix columns)"
-        raise ValueError(fault("matrices", f"shape {grid.shape}", need))
+        raise ValueError(message("matrices", f"shape {grid.shape}", need))
     low, high = color_scale("matrices", grid)
     if titles and len(titles) != grid.shape[1]:
         got = f"{len(titles)} for {grid.shape[1]} columns of heat maps"
-        raise ValueError(fault("titles", got, "one for each column"))
+        raise ValueError(message("titles", got, "one for each column"))
 
     use_svg_display()
     rows, columns = grid.shape[:2]
@@ -182,7 +182,7 @@ def show_heatmaps(
                 axes[i, j].set_ylabel(ylabel)
             if titles:
                 axes[i, j].set_title(titles[j])
-    draw_bar(figure, axes, image)
+    draw_color_bar(figure, axes, image)
     write_chinese(figure)
 
 
@@ -191,7 +191,7 @@ def color_scale(what: str, grid: NDArray[Any]) -> tuple[float, float]:
     finite = grid[np.isfinite(grid)]
     if not finite.size:
         got = f"shape {grid.shape} without a finite number"
-        raise ValueError(fault(what, got, "at least one number"))
+        raise ValueError(message(what, got, "at least one number"))
     # Rounding does not change colours visibly. It keeps the colour bar's tick at 1 for a softmax that is
     # 0.9999999 on one processor and 1 on another.
     low, high = (float(f"{end:.3g}") for end in (finite.min(), finite.max()))
@@ -208,7 +208,7 @@ def draw_cells(
     return image
 
 
-def draw_bar(figure: Any, axes: Any, image: Any) -> None:
+def draw_color_bar(figure: Any, axes: Any, image: Any) -> None:
     """Draw the colour bar of all heat maps next to them."""
     bar = figure.colorbar(image, ax=axes, shrink=0.6)
     bar.solids.set(gid=BAR, rasterized=False)
@@ -230,17 +230,17 @@ def show_images(
     num_rows, num_cols = size("num_rows", num_rows), size("num_cols", num_cols)
     images = [to_numpy("imgs", image) for image in islice(imgs, num_rows * num_cols)]
     if titles and len(titles) < len(images):
-        need = "one for each that is shown"
-        raise ValueError(fault("titles", f"{len(titles)} for {len(images)} images", need))
+        need = "one for each image in the grid"
+        raise ValueError(message("titles", f"{len(titles)} for {len(images)} images", need))
     use_svg_display()
     figsize = (num_cols * scale, num_rows * scale)
     axes = pyplot().subplots(num_rows, num_cols, figsize=figsize, squeeze=False)[1].flatten()
-    for place, axis in enumerate(axes):
+    for i, axis in enumerate(axes):
         axis.axis("off")
-        if place < len(images):
-            axis.imshow(images[place])
+        if i < len(images):
+            axis.imshow(images[i])
             if titles:
-                axis.set_title(titles[place])
+                axis.set_title(titles[i])
     write_chinese(axes[0].figure)
     return axes
 
@@ -266,7 +266,7 @@ def _list_lengths(what: str, lists: Any) -> list[int]:
     need = "a list of lists, at least one"
     check_instance(what, lists, (list, tuple), need)
     if not lists:
-        raise ValueError(fault(what, "none", need))
+        raise ValueError(message(what, "none", need))
     for part in lists:
         check_instance(what, part, Sized, need)
     return [len(part) for part in lists]
@@ -285,7 +285,7 @@ def _to_curves(what: str, data: Any) -> list[NDArray[Any]]:
     array = to_numpy(what, data)
     if array.ndim not in (1, 2):
         need = "1 dimension (points) or 2 (curves, points)"
-        raise ValueError(fault(what, f"shape {array.shape}", need))
+        raise ValueError(message(what, f"shape {array.shape}", need))
     return list(np.atleast_2d(array))
 
 
@@ -303,7 +303,7 @@ def as_svg(figure: Any) -> str:
 
     write_chinese(figure)
     svg = BytesIO()
-    # A fixed salt and no date: the same figure is the same bytes each time.
+    # With a fixed salt and no date, the same figure always gives the same bytes.
     no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with matplotlib.rc_context({"svg.hashsalt": "d2l_compat", "svg.fonttype": "path"}):
         figure.savefig(svg, format="svg", bbox_inches="tight", metadata=no_metadata)

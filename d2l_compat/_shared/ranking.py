@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.boards import Animator
-from d2l_compat._shared.checks import Arrays, check_instance, fault, format_value, integer, size
+from d2l_compat._shared.checks import Arrays, check_instance, format_value, integer, message, size
 from d2l_compat._shared.linear import no_examples_error
 from d2l_compat._shared.measuring import Timer
 
@@ -49,12 +49,12 @@ def evaluate(
     for user in range(num_users):
         if user not in test_input:
             need = f"the items of each user from 0 to {num_users - 1}"
-            raise KeyError(fault("test_input", f"none of user {user}", need))
+            raise KeyError(message("test_input", f"no items for user {user}", need))
         items = np.setdiff1d(np.arange(num_items), candidates.get(user, ()))
         scores = to_numpy("net", score(user, items)).reshape(-1)
         if len(scores) != len(items):
             got = f"{len(scores)} numbers for {len(items)} items"
-            raise ValueError(fault("net", got, "one number for each item"))
+            raise ValueError(message("net", got, "one number for each item"))
         ranked = items[np.argsort(-scores, kind="stable")].tolist()
         results.append(hit_and_auc(ranked, test_input[user], NUM_RECOMMENDED))
     hits, areas = np.mean(results, axis=0).tolist()
@@ -69,7 +69,7 @@ def check_scores(arrays: Arrays, positive: Any, negative: Any) -> None:
     shapes = [tuple(arrays.shape(scores)) for scores in (positive, negative)]
     if shapes[0] != shapes[1]:
         got = f"shapes {shapes[0]} and {shapes[1]}"
-        raise ValueError(fault("positive and negative", got, "equal shapes"))
+        raise ValueError(message("positive and negative", got, "equal shapes"))
 
 
 def train_rating(
@@ -79,7 +79,7 @@ def train_rating(
     evaluate: Callable[[], Any],
     devices: list[Any],
 ) -> None:
-    """Do ``step`` with each batch of each epoch; draw and print the mean loss and the test error."""
+    """Run ``step`` on each batch of each epoch; plot and print the mean loss and the test error."""
     animator = _make_animator(num_epochs, 2, "train loss", "test RMSE")
     timer = Timer()
     num_examples = 0
@@ -122,16 +122,16 @@ def _make_animator(num_epochs: int, highest: int, *legend: str) -> Animator:
 
 
 def _train_epoch(train_iter: Any, step: Step, timer: Timer, min_arrays: int) -> tuple[float, int]:
-    """Do ``step`` with each batch of ``min_arrays`` or more; return the mean loss and the number of examples."""
+    """Run ``step`` on each batch, of ``min_arrays`` or more arrays; return the mean loss and the number of examples."""
     need = f"batches of at least {min_arrays} arrays"
     if not isinstance(train_iter, Iterable) or isinstance(train_iter, (str, bytes, dict)):
-        raise TypeError(fault("train_iter", format_value(train_iter), need))
+        raise TypeError(message("train_iter", format_value(train_iter), need))
     total, num_losses, num_examples = 0.0, 0, 0
     for batch in train_iter:
         timer.start()
         arrays = [*batch] if isinstance(batch, (list, tuple)) else [batch]
         if len(arrays) < min_arrays:
-            raise ValueError(fault("train_iter", f"a batch of {len(arrays)}", need))
+            raise ValueError(message("train_iter", f"a batch of {len(arrays)}", need))
         loss, count = step(arrays)
         total += float(loss)
         num_losses += count

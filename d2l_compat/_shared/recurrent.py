@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from d2l_compat._shared.boards import Animator
-from d2l_compat._shared.checks import check_callable, check_instance, fault, integer, real, size
+from d2l_compat._shared.checks import check_callable, check_instance, integer, message, real, size
 from d2l_compat._shared.linear import batches, no_examples_error
 from d2l_compat._shared.measuring import Accumulator, Timer
 from d2l_compat._shared.training import ClassifierSteps
@@ -34,7 +34,7 @@ def unpack_state(state: Any) -> Any:
     """Return a state (batch, hiddens), which may come as the only element of a tuple, a list or a tensor."""
     if isinstance(state, (tuple, list)) or len(getattr(state, "shape", ())) > 2:
         if len(state) != 1:
-            raise ValueError(fault("state", f"{len(state)} states", "one, (batch, hiddens)"))
+            raise ValueError(message("state", f"{len(state)} states", "one, (batch, hiddens)"))
         return state[0]
     return state
 
@@ -53,10 +53,10 @@ def predict(prefix: str, num_preds: int, vocab: Any, step: Step, state: Any = No
     """
     check_instance("prefix", prefix, str, "a string of at least one character")
     if not prefix:
-        raise ValueError(fault("prefix", "''", "a string of at least one character"))
+        raise ValueError(message("prefix", "''", "a string of at least one character"))
     num_preds = integer("num_preds", num_preds, 0)
     if not hasattr(vocab, "to_tokens"):
-        raise TypeError(fault("vocab", type(vocab).__name__, "a vocabulary, such as a Vocab"))
+        raise TypeError(message("vocab", type(vocab).__name__, "a vocabulary, such as a Vocab"))
     tokens = [vocab[prefix[0]]]
     for character in prefix[1:]:
         _, state = step(tokens[-1], state)
@@ -74,7 +74,7 @@ def train_epoch(
     detach: Callable[[Any], Any],
     use_random_iter: bool,
 ) -> tuple[float, float]:
-    """Do ``step`` with each batch and a state; return the perplexity, and the tokens per second.
+    """Run ``step`` on each batch and a state; return the perplexity, and the tokens per second.
 
     A step returns the mean loss, the next state and the number of tokens. The next batch continues with the state, but
     without gradients through it; with ``use_random_iter``, each batch has a new state.
@@ -95,7 +95,7 @@ def train_epoch(
 def clipping_threshold(theta: Any) -> float:
     """Return ``theta``, the greatest norm that gradients may have, as a number above 0."""
     if not real("theta", theta, "a number above 0") > 0:
-        raise ValueError(fault("theta", theta, "a number above 0"))
+        raise ValueError(message("theta", theta, "a number above 0"))
     return float(theta)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared import plot
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import check_instance, fault, format_value, integer
+from d2l_compat._shared.checks import check_instance, format_value, integer, message
 from d2l_compat._shared.require import import_package
 from d2l_compat.frameworks import Package
 
@@ -31,13 +31,13 @@ LUMINANCE = 0.2126, 0.7152, 0.0722  # of red, green and blue
 
 
 def make_env(name: str = "", seed: int | None = 0) -> dict[str, Any]:
-    """Return the environment ``FrozenLake-v1``, the only one; see :func:`frozen_lake`.
+    """Return the environment ``FrozenLake-v1``; see :func:`frozen_lake`.
 
     Raises ValueError for another name, and the errors of :func:`frozen_lake`.
     """
     if not isinstance(name, str) or name != FROZEN_LAKE:
-        need = f"{FROZEN_LAKE!r}, the one environment that is known"
-        raise ValueError(fault("name", format_value(name), need))
+        need = f"{FROZEN_LAKE!r}, the only environment"
+        raise ValueError(message("name", format_value(name), need))
     return frozen_lake(seed)
 
 
@@ -50,11 +50,11 @@ def frozen_lake(seed: int | None) -> dict[str, Any]:
         the numbers of cells, counted row by row, and of actions: 0 left, 1 down, 2 right, 3 up
     ``mdp``
         for each (state, action) a list of possible outcomes: (probability, next state, reward, whether it is the end);
-        ``trans_prob_idx``, ``nextstate_idx``, ``reward_idx`` and ``done_idx`` are their places
+        ``trans_prob_idx``, ``nextstate_idx``, ``reward_idx`` and ``done_idx`` are their positions
     ``env``
         the environment, with the interface of gym: see :class:`Environment`
 
-    A ``seed`` draws the same actions as in gym; None draws any. Raises ImportError if gymnasium is missing,
+    With a ``seed``, the random actions are as in gym; with None, they differ each time. Raises ImportError if gymnasium is missing,
     TypeError or ValueError unless the seed is None or an integer of at least 0.
     """
     seed = _check_seed(seed)
@@ -115,7 +115,7 @@ class Environment:
         """
         actions = _to_actions("action", action)
         if actions.size != 1:
-            raise ValueError(fault("action", f"{actions.size} numbers", f"one: {ACTIONS}"))
+            raise ValueError(message("action", f"{actions.size} numbers", f"one: {ACTIONS}"))
         state, reward, is_end, is_truncated, info = self.env.step(actions.item())
         if is_truncated:
             info["TimeLimit.truncated"] = not is_end
@@ -160,7 +160,7 @@ def show_value_function_progress(env_desc: Any, V: Any, pi: Any) -> None:
     """
     letters = _to_letters(env_desc)
     values, actions = _to_maps(letters, ("V", V), ("pi", pi))
-    _show(_scale("V", values), letters, values, actions, range(len(values)))
+    _show(_color_scale("V", values), letters, values, actions, range(len(values)))
 
 
 def show_Q_function_progress(env_desc: Any, V_all: Any, pi_all: Any) -> None:
@@ -170,7 +170,7 @@ def show_Q_function_progress(env_desc: Any, V_all: Any, pi_all: Any) -> None:
     last = len(values) - 1
     steps = sorted({*range(0, last, max(1, len(values) // 10)), last})
     values, actions = values[steps], actions[steps]
-    _show(_scale("V_all", values), letters, values, actions, steps)
+    _show(_color_scale("V_all", values), letters, values, actions, steps)
 
 
 def _to_letters(env_desc: Any) -> Numbers:
@@ -179,11 +179,11 @@ def _to_letters(env_desc: Any) -> Numbers:
     try:
         letters = np.asarray(env_desc)
     except ValueError:
-        raise ValueError(fault("env_desc", "rows of unequal length", need)) from None
+        raise ValueError(message("env_desc", "rows of unequal length", need)) from None
     if letters.dtype.kind not in "SU":
-        raise TypeError(fault("env_desc", f"dtype {letters.dtype}", need))
+        raise TypeError(message("env_desc", f"dtype {letters.dtype}", need))
     if letters.ndim != 2 or not letters.size:
-        raise ValueError(fault("env_desc", f"shape {letters.shape}", need))
+        raise ValueError(message("env_desc", f"shape {letters.shape}", need))
     return letters.astype(str)
 
 
@@ -196,7 +196,7 @@ def _to_maps(
     if len(values) != len(actions):
         what = f"{named_values[0]} and {named_policy[0]}"
         got = f"{len(values)} and {len(actions)} steps"
-        raise ValueError(fault(what, got, "the same number of each"))
+        raise ValueError(message(what, got, "the same number of each"))
     return values, actions
 
 
@@ -204,7 +204,7 @@ def _reshape(what: str, numbers: Numbers, shape: tuple[int, ...]) -> Numbers:
     states = math.prod(shape)
     if numbers.shape[1:] not in ((states,), shape) or not numbers.size:
         need = f"shape (steps, {states}), a number for each state of the map, and at least one step"
-        raise ValueError(fault(what, f"shape {numbers.shape}", need))
+        raise ValueError(message(what, f"shape {numbers.shape}", need))
     return numbers.reshape(-1, *shape)
 
 
@@ -213,11 +213,11 @@ def _to_actions(what: str, values: Any) -> NDArray[np.int64]:
     numbers = to_numpy(what, values)
     is_action = np.isin(numbers, range(len(RIGHT)))
     if not is_action.all():
-        raise ValueError(fault(what, f"an action of {numbers[~is_action].flat[0]:g}", ACTIONS))
+        raise ValueError(message(what, f"an action of {numbers[~is_action].flat[0]:g}", ACTIONS))
     return numbers.astype(np.int64)
 
 
-def _scale(what: str, values: Numbers) -> tuple[float, float]:
+def _color_scale(what: str, values: Numbers) -> tuple[float, float]:
     """Return one colour scale for all steps, on which equal values are dark."""
     low, high = plot.color_scale(what, values)
     return low, high if low < high else low + 1
@@ -232,18 +232,18 @@ def _show(
 ) -> None:
     """Show a panel for each step; ``steps`` count from 0, the titles from 1."""
     plot.use_svg_display()
-    figure, grid = _panels(len(steps), *letters.shape)
+    figure, grid = _make_panels(len(steps), *letters.shape)
     for i, (axes, step) in enumerate(zip(grid, steps, strict=False)):
         image = plot.draw_cells(axes, i, values[i], "bone", *scale)
-        inks = _inks(image)
-        _draw_letters(axes, letters, inks)
-        _draw_arrows(axes, letters, actions[i], inks)
+        colors = _contrasting_colors(image)
+        _draw_letters(axes, letters, colors)
+        _draw_arrows(axes, letters, actions[i], colors)
         axes.set_title(f"Step = {step + 1}")
-    plot.draw_bar(figure, grid, image)
+    plot.draw_color_bar(figure, grid, image)
     plot.pyplot().show()
 
 
-def _panels(count: int, height: int, width: int) -> tuple[Any, Any]:
+def _make_panels(count: int, height: int, width: int) -> tuple[Any, Any]:
     """Return a figure for ``count`` maps of this size, and their axes, row by row."""
     columns = min(max(1, MAX_COLUMNS // width), count)
     rows = math.ceil(count / columns)
@@ -256,7 +256,7 @@ def _panels(count: int, height: int, width: int) -> tuple[Any, Any]:
     return figure, axes.ravel()
 
 
-def _inks(image: Any) -> Numbers:
+def _contrasting_colors(image: Any) -> Numbers:
     """Return black or white for each cell, whichever has the greater contrast by WCAG 2: at least 4.5."""
     rgba = image.to_rgba(image.get_array())
     luminance = rgba[..., :3] ** 2.2 @ LUMINANCE
@@ -264,7 +264,7 @@ def _inks(image: Any) -> Numbers:
     return np.where(is_light, "k", "w")
 
 
-def _draw_letters(axes: Any, letters: Numbers, inks: Numbers) -> None:
+def _draw_letters(axes: Any, letters: Numbers, colors: Numbers) -> None:
     """Draw large letters where the episode ends, small ones in other cells' corners, and lines between cells."""
     axes.set(xticks=[], yticks=[])
     for axis, count in zip((axes.yaxis, axes.xaxis), letters.shape, strict=True):
@@ -275,13 +275,13 @@ def _draw_letters(axes: Any, letters: Numbers, inks: Numbers) -> None:
     small = {"size": 8, "ha": "left", "va": "top"}
     for (row, column), letter in np.ndenumerate(letters):
         style, offset = (large, 0) if letter in ENDS else (small, 0.4)
-        axes.text(column - offset, row - offset, letter, color=inks[row, column], **style)
+        axes.text(column - offset, row - offset, letter, color=colors[row, column], **style)
 
 
-def _draw_arrows(axes: Any, letters: Numbers, actions: Numbers, inks: Numbers) -> None:
+def _draw_arrows(axes: Any, letters: Numbers, actions: Numbers, colors: Numbers) -> None:
     """Draw arrows of half a cell's length in cells where the episode does not end."""
     rows, columns = np.nonzero(~np.isin(letters, ENDS))
     directions = actions[rows, columns]
     arrows = columns, rows, RIGHT[directions] / 2, DOWN[directions] / 2
     in_cells = {"angles": "xy", "units": "xy", "scale_units": "xy", "scale": 1, "width": 0.07}
-    axes.quiver(*arrows, color=inks[rows, columns], pivot="mid", **in_cells)
+    axes.quiver(*arrows, color=colors[rows, columns], pivot="mid", **in_cells)

@@ -8,7 +8,7 @@ from d2l_compat.frameworks import FRAMEWORKS, Package
 
 
 def require(name: str) -> None:
-    """Import a framework, or say which version is needed and the command that installs it.
+    """Import a framework; if that fails, report the version that is needed and the command that installs it.
 
     Raises ImportError if one of its packages is missing, too old or broken.
     """
@@ -35,7 +35,7 @@ def _import(package: Package) -> ModuleType:
     installed = _installed_version(package)
     try:
         module = import_module(package.module)
-    except Exception as error:  # a broken binary raises nearly anything
+    except Exception as error:  # a broken binary can raise nearly anything
         if installed is None and isinstance(error, ModuleNotFoundError):
             raise ImportError(
                 f"{_format_requirement(package)}, and it is not installed.{package.note} "
@@ -43,7 +43,7 @@ def _import(package: Package) -> ModuleType:
             ) from None
         raise ImportError(
             f"{_format_requirement(package)}; {installed or 'a copy without a version'} is installed, but "
-            f"importing it failed ({type(error).__name__}: {error}). Install it anew: "
+            f"importing it failed ({type(error).__name__}: {error}). Reinstall it: "
             f"{package.install} --force-reinstall"
         ) from error
     # Another distribution, such as one for GPUs, may provide the module, which has its own version.

@@ -59,7 +59,7 @@ class EncoderDecoder:
     """An encoder, and a decoder that starts from its outputs.
 
     An object of this class itself returns an output and a state, as on D2L 0.17's pages. An object of a subclass,
-    such as :class:`Seq2Seq`, returns the output alone, as in D2L 1.0.
+    such as :class:`Seq2Seq`, returns only the output, as in D2L 1.0.
     """
 
     encoder: Any
@@ -68,7 +68,7 @@ class EncoderDecoder:
     def forward(self, enc_X: Any, dec_X: Any, *args: Any) -> Any:
         """Return the decoder's output for ``dec_X``, shape (batch, steps, vocabulary), and its next state.
 
-        A subclass returns the output alone.
+        A subclass returns only the output.
         """
         state = self.decoder.init_state(self.encoder(enc_X, *args), *args)
         result = self.decoder(dec_X, state)
@@ -83,8 +83,8 @@ class Progress:
     def __init__(self, num_epochs: int, net: Any, layer: type, tgt_vocab: Any, lr: float) -> None:
         """Check the arguments. Raises ValueError or TypeError unless ``net`` is a ``layer``, and the others are valid."""
         self.num_epochs = checks.size("num_epochs", num_epochs)
-        checks.check_instance("net", net, layer, "a model, which is a layer")
-        _check_has("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
+        checks.check_instance("net", net, layer, "a model that is a layer")
+        _check_attributes("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
         checks.real("lr", lr, "a number")
         self.animator = Animator(xlabel="epoch", ylabel="loss", xlim=[10, self.num_epochs])
 
@@ -95,7 +95,7 @@ class Progress:
         device: object,
         arrays: checks.Arrays,
     ) -> None:
-        """Do ``step``, which returns the loss and the number of tokens, with each batch of each epoch."""
+        """Run ``step``, which returns the loss and the number of tokens, on each batch of each epoch."""
         checks.check_instance("data_iter", data_iter, Iterable, BATCHES)
         for epoch in range(1, self.num_epochs + 1):
             timer, sums = Timer(), Accumulator(2)
@@ -103,22 +103,23 @@ class Progress:
                 _check_batch(batch, arrays)
                 sums.add(*step(batch))
             if not sums[1]:
-                raise ValueError(checks.fault("data_iter", "not one token", BATCHES))
+                raise ValueError(checks.message("data_iter", "no tokens", BATCHES))
             if epoch % 10 == 0:
                 self.animator.add(epoch, (sums[0] / sums[1],))
         loss, speed = sums[0] / sums[1], sums[1] / timer.stop()
         print(f"loss {loss:.3f}, {speed:.1f} tokens/sec on {device}")
 
 
-def _check_has(what: str, value: object, need: str, *names: str) -> None:
+def _check_attributes(what: str, value: object, need: str, *names: str) -> None:
     """Check that ``value``, of any class, has attributes with these ``names``."""
     if isinstance(value, type) or not all(hasattr(value, name) for name in names):
-        raise TypeError(checks.fault(what, checks.format_value(value), need))
+        raise TypeError(checks.message(what, checks.format_value(value), need))
 
 
 def _check_batch(batch: Any, arrays: checks.Arrays) -> None:
     if not isinstance(batch, (list, tuple)) or len(batch) != 4:
-        raise TypeError(checks.fault("data_iter", f"a batch {checks.format_value(batch)}", BATCHES))
+        got = f"a batch that is {checks.format_value(batch)}"
+        raise TypeError(checks.message("data_iter", got, BATCHES))
     for tensor in batch:
         arrays.check_instance("data_iter", tensor, BATCHES)
 
@@ -129,9 +130,9 @@ def check_translation(
     """Check the arguments of ``predict_seq2seq``, except for the device."""
     checks.size("num_steps", num_steps)
     checks.check_instance("src_sentence", sentence, str, "a sentence as a string")
-    _check_has("src_vocab", src_vocab, VOCAB, "to_tokens")
-    _check_has("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
-    _check_has("net", net, "a model with an encoder and a decoder", "encoder", "decoder")
+    _check_attributes("src_vocab", src_vocab, VOCAB, "to_tokens")
+    _check_attributes("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")
+    _check_attributes("net", net, "a model with an encoder and a decoder", "encoder", "decoder")
 
 
 def encode_source(sentence: str, vocab: Vocab, num_steps: int) -> tuple[list[int], int]:

@@ -1,7 +1,7 @@
 """Parse and check the arguments of layers, some of which have had several signatures.
 
 A layer's ``__init__`` declares its signatures: as overloads, or its own if it has only one. They are read once, when
-the class is made. Keyword-only arguments are the framework's, and are passed on unchecked.
+the class is created. Keyword-only arguments are the framework's, and are passed on unchecked.
 """
 
 from collections.abc import Callable
@@ -14,21 +14,21 @@ from d2l_compat._shared import checks
 Init = TypeVar("Init", bound=Callable[..., None])
 
 
-def _size(name: str, value: Any) -> int:
+def _check_size(name: str, value: Any) -> int:
     return checks.size(name, value)
 
 
-def _dropout(name: str, value: Any) -> Any:
+def _check_dropout(name: str, value: Any) -> Any:
     checks.check_dropout(value)
     return value
 
 
-def _flag(name: str, value: Any) -> bool:
+def _check_flag(name: str, value: Any) -> bool:
     checks.check_instance(name, value, bool, "True or False")
     return value
 
 
-def _strides(name: str, value: Any) -> int | tuple[int, ...]:
+def _check_strides(name: str, value: Any) -> int | tuple[int, ...]:
     strides = checks.integers(name, value, 1)
     return strides if isinstance(strides, int) else tuple(strides)
 
@@ -39,30 +39,30 @@ def _accept_any(name: str, value: Any) -> Any:
 
 # Validator for each argument: it returns the value, or raises.
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "bias": _flag,
-    "dropout": _dropout,
-    "ffn_num_hiddens": _size,
-    "ffn_num_input": _size,
-    "ffn_num_outputs": _size,
-    "hid_in_features": _size,
-    "input_channels": _size,
-    "key_size": _size,
-    "max_len": _size,
-    "mlm_in_features": _size,
+    "bias": _check_flag,
+    "dropout": _check_dropout,
+    "ffn_num_hiddens": _check_size,
+    "ffn_num_input": _check_size,
+    "ffn_num_outputs": _check_size,
+    "hid_in_features": _check_size,
+    "input_channels": _check_size,
+    "key_size": _check_size,
+    "max_len": _check_size,
+    "mlm_in_features": _check_size,
     "norm_shape": _accept_any,
-    "nsp_in_features": _size,
-    "num_blks": _size,
-    "num_channels": _size,
-    "num_heads": _size,
-    "num_hiddens": _size,
-    "num_layers": _size,
-    "query_size": _size,
-    "strides": _strides,
-    "training": _flag,
-    "use_1x1conv": _flag,
-    "use_bias": _flag,
-    "value_size": _size,
-    "vocab_size": _size,
+    "nsp_in_features": _check_size,
+    "num_blks": _check_size,
+    "num_channels": _check_size,
+    "num_heads": _check_size,
+    "num_hiddens": _check_size,
+    "num_layers": _check_size,
+    "query_size": _check_size,
+    "strides": _check_strides,
+    "training": _check_flag,
+    "use_1x1conv": _check_flag,
+    "use_bias": _check_flag,
+    "value_size": _check_size,
+    "vocab_size": _check_size,
 }
 
 
@@ -77,7 +77,7 @@ class Signatures:
         self.names = {name for declared in self.alternatives for name in declared.parameters}
         if unchecked := self.names - CHECKS.keys():
             need = "one for it in signatures.CHECKS"
-            raise TypeError(checks.fault(min(unchecked), "no check", need))
+            raise TypeError(checks.message(min(unchecked), "no check", need))
 
     def parse(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the checked arguments by name, according to the first signature that fits.
@@ -136,7 +136,7 @@ def declared_signatures(init: Callable[..., None]) -> list[Signature]:
 
 def show_signature(init: Callable[..., None], declared: Signature) -> None:
     """Let help(), and Shift-Tab in Jupyter, show the wrapper ``init`` with the signature ``declared``."""
-    vars(init).pop("__wrapped__", None)  # some tools would follow it, and show its signature
+    vars(init).pop("__wrapped__", None)  # some tools would show its signature
     init.__signature__ = declared  # type: ignore[attr-defined]
 
 

@@ -15,8 +15,8 @@ import numpy as np
 CELLS = "cells_"
 BAR = "bar"
 
-PICTURE = re.compile(
-    rf'<image [^>]*id="(?P<name>{CELLS}\d+)"[^>]*(?P<place>transform="matrix[^"]*")[^>]*/>'
+IMAGE = re.compile(
+    rf'<image [^>]*id="(?P<name>{CELLS}\d+)"[^>]*(?P<transform>transform="matrix[^"]*")[^>]*/>'
 )
 STEPS = re.compile(rf'<g id="{BAR}">(.*?)</g>', re.DOTALL)
 CORNER = re.compile(r"[ML] ([-\d.]+) ([-\d.]+)")
@@ -27,18 +27,18 @@ def vectorize_images(svg: str, figure: Any) -> str:
     """Replace the images in an SVG of ``figure`` by squares, and its colour bar by a gradient."""
     images = {image.get_gid(): image for axes in figure.axes for image in axes.get_images()}
 
-    def draw_cells(picture: re.Match[str]) -> str:
-        image = images[picture["name"]]
+    def draw_cells(match: re.Match[str]) -> str:
+        image = images[match["name"]]
         squares = _squares(image.to_rgba(image.get_array(), bytes=True))
-        return f'<g id="{picture["name"]}" {picture["place"]} shape-rendering="crispEdges">{squares}</g>'
+        return f'<g id="{match["name"]}" {match["transform"]} shape-rendering="crispEdges">{squares}</g>'
 
-    def draw_bar(steps: re.Match[str]) -> str:
-        corners = [(float(x), float(y)) for x, y in CORNER.findall(steps[1])]
+    def draw_color_bar(match: re.Match[str]) -> str:
+        corners = [(float(x), float(y)) for x, y in CORNER.findall(match[1])]
         return _gradient(corners, images[f"{CELLS}1"].get_cmap())
 
-    svg = PICTURE.sub(draw_cells, svg)
-    svg = STEPS.sub(draw_bar, svg)
-    # As one line, since a notebook stores every line as a separate string.
+    svg = IMAGE.sub(draw_cells, svg)
+    svg = STEPS.sub(draw_color_bar, svg)
+    # Lines are joined, since a notebook stores every line as a separate string.
     return re.sub(r"\s*\n\s*", " ", svg)
 
 
@@ -70,8 +70,8 @@ def _gradient(corners: list[tuple[float, float]], colors: Any) -> str:
     )
     # A page may have several drawings. Gradients of the same name are then the same.
     name = f"{BAR}_{sha256(stops.encode()).hexdigest()[:8]}"
-    place = f'x="{left:g}" y="{top:g}" width="{right - left:g}" height="{bottom - top:g}"'
+    rectangle = f'x="{left:g}" y="{top:g}" width="{right - left:g}" height="{bottom - top:g}"'
     return (
         f'<defs><linearGradient id="{name}" x1="0" y1="1" x2="0" y2="0">{stops}</linearGradient></defs>'
-        f'<rect id="{BAR}" {place} fill="url(#{name})"/>'
+        f'<rect id="{BAR}" {rectangle} fill="url(#{name})"/>'
     )

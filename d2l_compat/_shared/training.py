@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from d2l_compat._shared.boards import ProgressBoard
-from d2l_compat._shared.checks import fault, integer, real
+from d2l_compat._shared.checks import integer, message, real
 from d2l_compat._shared.oo_design import HyperParameters
 
 
@@ -20,7 +20,7 @@ class Batches(Sized, Iterable[Any], Protocol):
 def undefined_method_error(owner: object, method: str) -> NotImplementedError:
     """Return an error to raise in a method that a reader's class must define."""
     name = f"{type(owner).__name__}.{method}"
-    return NotImplementedError(fault(name, "no definition", "one in your class"))
+    return NotImplementedError(message(name, "no definition", "one in your class"))
 
 
 class Model(HyperParameters):
@@ -42,8 +42,8 @@ class Model(HyperParameters):
         """
         trainer = getattr(self, "trainer", None)
         if trainer is None:
-            need = "one that Trainer.fit has been given"
-            raise RuntimeError(fault("plot", "a model without a trainer", need))
+            need = "a model that was passed to Trainer.fit"
+            raise RuntimeError(message("plot", "a model without a trainer", need))
         self.board.xlabel = "epoch"
         if train:
             x = trainer.train_batch_idx / trainer.num_train_batches
@@ -56,7 +56,7 @@ class Model(HyperParameters):
 
 
 class Steps(Model):
-    """The steps of a model that is called with the inputs alone, as in every framework but JAX."""
+    """The steps of a model that is called with the inputs only, as in every framework but JAX."""
 
     net: Any
     lr: Any
@@ -145,9 +145,9 @@ class Trainer(HyperParameters):
         """
         integer("max_epochs", max_epochs, 1)
         integer("num_gpus", num_gpus, 0)
-        need = "a number from 0 on"
+        need = "a number of at least 0"
         if not real("gradient_clip_val", gradient_clip_val, need) >= 0:
-            raise ValueError(fault("gradient_clip_val", gradient_clip_val, need))
+            raise ValueError(message("gradient_clip_val", gradient_clip_val, need))
         self.save_hyperparameters()
         available = min(num_gpus, self.devices.num_gpus())
         self.gpus = [self.devices.gpu(i) for i in range(available)]
@@ -168,7 +168,7 @@ class Trainer(HyperParameters):
     def prepare_data(self, data: Any) -> None:
         """Get the data loaders of ``data``."""
         if not isinstance(data, DataModule):
-            raise TypeError(fault("data", type(data).__name__, "a DataModule"))
+            raise TypeError(message("data", type(data).__name__, "a DataModule"))
         self.train_dataloader: Batches = data.train_dataloader()
         self.val_dataloader: Batches | None = data.val_dataloader()
         self.num_train_batches = len(self.train_dataloader)
@@ -177,7 +177,7 @@ class Trainer(HyperParameters):
     def prepare_model(self, model: Any) -> None:
         """Connect ``model`` with this trainer."""
         if not isinstance(model, Model):
-            raise TypeError(fault("model", type(model).__name__, "a Module"))
+            raise TypeError(message("model", type(model).__name__, "a Module"))
         model.trainer = self
         model.board.xlim = [0, self.max_epochs]
         self.model = model

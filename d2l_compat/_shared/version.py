@@ -2,10 +2,10 @@
 
 import os
 
-from d2l_compat._shared.checks import fault, format_value
+from d2l_compat._shared.checks import format_value, message
 
 VARIABLE = "D2L_VERSION"
-OLDER, NEWER = "0.17", "1.0"
+OLD_VERSION, NEW_VERSION = "0.17", "1.0"
 
 
 def is_0_17() -> bool:
@@ -13,8 +13,9 @@ def is_0_17() -> bool:
 
     Raises ValueError for any other version.
     """
-    value = os.getenv(VARIABLE) or NEWER
+    value = os.getenv(VARIABLE) or NEW_VERSION
     version = ".".join(value.split(".")[:2])
-    if version not in (OLDER, NEWER):
-        raise ValueError(fault(VARIABLE, format_value(value), f"'{OLDER}' or '{NEWER}'"))
-    return version == OLDER
+    if version not in (OLD_VERSION, NEW_VERSION):
+        need = f"'{OLD_VERSION}' or '{NEW_VERSION}'"
+        raise ValueError(message(VARIABLE, format_value(value), need))
+    return version == OLD_VERSION

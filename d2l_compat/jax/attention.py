@@ -366,7 +366,7 @@ def select_positions(P: jax.Array, offset: int | jax.Array, steps: int) -> jax.A
         checks.check_positions(offset, steps, max_len)
         return P[:, offset : offset + steps]
     if offset.shape or not jnp.issubdtype(offset.dtype, jnp.integer):
-        raise TypeError(checks.fault("offset", offset.aval, "an integer of at least 0"))
+        raise TypeError(checks.message("offset", offset.aval, "an integer of at least 0"))
     checks.check_positions(0, steps, max_len)
     # Unsigned, a negative position lies far past the end instead of counting back from it.
     positions = (offset + jnp.arange(steps)).astype(jnp.uint32)

@@ -21,7 +21,7 @@ def gpu(i: int = 0) -> jax.Device:
     gpus = _gpus()
     if i >= len(gpus):
         need = f"one of the {len(gpus)} available GPUs, counted from 0"
-        raise ValueError(checks.fault("gpu", i, need))
+        raise ValueError(checks.message("gpu", i, need))
     return gpus[i]
 
 

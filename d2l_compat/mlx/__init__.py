@@ -4,8 +4,8 @@ They do the same as in PyTorch, but in the style of MLX: layers are ``mlx.nn.Mod
 from ``nn.value_and_grad`` and random numbers from ``mx.random``; and nothing is computed before it is
 read or evaluated with ``mx.eval``. Attention layers and positions are in ``attention``, ``additive``
 and ``relative``, models made of them in ``transformer`` and ``seq2seq``, training in ``training``,
-data sets in ``data``, device helpers in ``devices``, array functions in ``tensors``, what a layer
-costs in ``counting``; plots are the same for every framework.
+data sets in ``data``, device helpers in ``devices``, array functions in ``tensors``, the cost of a
+layer in ``counting``; plots are the same for every framework.
 """
 
 from typing import Any

@@ -51,8 +51,8 @@ def _visible_keys(num_keys: int, lens: mx.array | None) -> tuple[int, mx.array |
     return longest, None if values.min() == longest else lens
 
 
-# Each block depends on the result before it. Without that, MLX, which schedules work ahead, would
-# hold the weights of many blocks at a time.
+# Each block depends on the previous block's result. Otherwise MLX, which schedules work ahead, would
+# keep the weights of many blocks at the same time.
 
 
 def _forward_by_blocks(*inputs: mx.array) -> mx.array:
@@ -137,7 +137,7 @@ def _select_lens(lens: mx.array | None, rows: slice) -> mx.array | None:
 
 
 # The BLAS in MLX's wheels for Linux multiplies by a transposed view at half the speed of a contiguous
-# matrix: so the right-hand factor is copied.
+# matrix, so the right-hand factor is copied.
 
 
 def matmul(x: mx.array, y: mx.array) -> mx.array:
@@ -157,13 +157,13 @@ _matmul_transposed: Any = mx.custom_function(lambda x, y: x @ transpose(y))
 
 
 def transpose(x: mx.array) -> mx.array:
-    # Flattened first, which makes a copy, not a view; `mx.contiguous` could not be exported.
+    # Flattening makes a copy instead of a view; `mx.contiguous` could not be exported.
     rows, columns = x.shape[1:]
     return mx.unflatten(x.swapaxes(1, 2).flatten(1), 1, (columns, rows))
 
 
 @contextmanager
-def exportable() -> Iterator[None]:
+def use_exportable_operations() -> Iterator[None]:
     """In this context, compute attention with MLX's own operations only, as exporting needs."""
     global _is_exportable
     was_exportable = _is_exportable
@@ -198,7 +198,7 @@ def softmax(scores: mx.array) -> mx.array:
     """Compute the softmax over the last axis, with the full precision of the dtype."""
     if scores.dtype != mx.float64:
         return mx.softmax(scores, axis=-1, precise=True)
-    # MLX's exp of a float64 is correct to 6 digits only; its power to all.
+    # MLX's exp of a float64 is correct to 6 digits only; its power function is correct to all.
     largest = mx.stop_gradient(scores.max(axis=-1, keepdims=True))
     powers = mx.power(mx.array(math.e, mx.float64), scores - largest)
     return powers / powers.sum(axis=-1, keepdims=True)

@@ -130,7 +130,7 @@ class DotProductAttention(nn.Module):
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
         They are computed from the arguments of that call, which must not have been changed in
-        place since. A call inside ``mx.compile`` or ``mx.vmap`` leaves none to read. Raises
+        place since. After a call inside ``mx.compile`` or ``mx.vmap`` they cannot be read. Raises
         RuntimeError before the first call.
         """
         if self._last is None:
@@ -196,8 +196,8 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
             arrays.check_projection("keys", keys, self.W_k),
             arrays.check_projection("values", values, self.W_v),
         ]
-        # Check them before they are repeated for the heads, so that messages show the caller's shapes;
-        # also their range, if otherwise the projections would infer sizes from rejected input.
+        # Lengths are checked before they are repeated for the heads, so that messages show the caller's
+        # shapes. Their range is checked before the projections infer sizes, if they do.
         arrays.check_valid_lens(valid_lens, queries, keys, in_range=not all(has_sizes))
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
@@ -319,7 +319,7 @@ def _table(max_len: int, num_hiddens: int, dtype: mx.Dtype) -> mx.array:
 def round_to(dtype: mx.Dtype, table: NDArray[np.float64]) -> mx.array:
     """Convert a table to ``dtype`` with one rounding, on the CPU: GPUs have no float64."""
     result = mx.array(table, mx.float64).astype(dtype, stream=mx.cpu)
-    mx.eval(result)  # now, so that the programs that use it do not compute it again
+    mx.eval(result)  # so that the programs that use it do not compute it again
     return result
 
 

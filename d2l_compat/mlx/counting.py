@@ -8,7 +8,7 @@ import mlx.core as mx
 
 from d2l_compat._shared import checks
 from d2l_compat.mlx._arrays import arrays
-from d2l_compat.mlx._blockwise import exportable
+from d2l_compat.mlx._blockwise import use_exportable_operations
 
 __all__ = ["longest_chain", "multiply_adds"]
 
@@ -65,13 +65,13 @@ def _trace(layer: Callable[..., mx.array], inputs: tuple[mx.array, ...]) -> list
     checks.check_callable("layer", layer)
     for x in inputs:
         arrays.check_instance("inputs", x)
-    mx.eval(layer(*inputs))  # so that its layers have inferred their sizes and drawn their weights
+    mx.eval(layer(*inputs))  # so that its layers infer their sizes and draw their weights
     operations = []
 
     def collect(event: dict[str, Any]) -> None:
         if event["type"] == "primitive":
             operations.append(Operation(event["name"], event["inputs"], event["outputs"]))
 
-    with exportable():
+    with use_exportable_operations():
         mx.export_function(collect, layer, *inputs)
     return operations

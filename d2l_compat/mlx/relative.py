@@ -57,7 +57,7 @@ def _table(
 
 
 def alibi_slopes(num_heads: int) -> mx.array:
-    """Return each head's slope for ALiBi (Press et al., 2022), by which scores fall per position of distance.
+    """Return each head's slope for ALiBi (Press et al., 2022): how much scores fall per position of distance.
 
     Shape (num_heads,), float32: 2^(-8h/H) for head h of H = ``num_heads``, counted from 1; if H is not a power
     of two, as in the authors' code. Multiplied by minus the distance i - j, they make a ``score_bias``.

@@ -185,7 +185,7 @@ class Seq2Seq(EncoderDecoder):
 
 
 def adam(lr: float) -> optimizers.Adam:
-    """Return Adam with bias correction, as in its paper; MLX's default is without."""
+    """Return Adam with bias correction, as in its paper; MLX's default has none."""
     return optimizers.Adam(learning_rate=lr, bias_correction=True)
 
 
@@ -242,7 +242,7 @@ def train_seq2seq(
         infer_sizes(net, lambda: loss(*batch))
         total, gradients = nn.value_and_grad(net, loss)(*batch)
         optimizer.update(net, clip_gradients(gradients, 1))
-        # Computed now: otherwise the graphs of all steps would accumulate until the end.
+        # Computed now, since otherwise the graphs of all steps would accumulate until the end.
         mx.eval(net.parameters(), optimizer.state)
         return total, batch[3].sum()
 

@@ -20,7 +20,7 @@ class Module(shared.Steps, nn.Module):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "hparams":  # MLX would count the arrays in it as parameters, a second time
+        if name == "hparams":  # MLX would count its arrays as parameters a second time
             object.__setattr__(self, name, value)
         else:
             super().__setattr__(name, value)
@@ -44,7 +44,7 @@ class Classifier(shared.ClassifierSteps, Module):
     """The base class of models that return logits, with classes on the last axis."""
 
     def accuracy(self, Y_hat: mx.array, Y: mx.array, averaged: bool = True) -> mx.array:
-        """Return the share of rows whose greatest logit is the label's; if not averaged, 0 or 1 each."""
+        """Return the share of rows whose greatest logit is the label's; if not ``averaged``, 0 or 1 for each."""
         arrays.check_labels(Y_hat, Y)
         hits = (Y_hat.flatten(0, -2).argmax(axis=1) == Y.flatten()).astype(mx.float32)
         return hits.mean() if averaged else hits
@@ -110,7 +110,7 @@ class Trainer(shared.Trainer):
         if self.gradient_clip_val > 0:
             gradients = self.clip_gradients(self.gradient_clip_val, gradients)
         self.optim.update(self.model, gradients)
-        # Computed now: otherwise the graphs of all steps would accumulate until the end.
+        # Computed now, since otherwise the graphs of all steps would accumulate until the end.
         mx.eval(self.model.parameters(), self.optim.state)
 
     def clip_gradients(self, grad_clip_val: float, grads: Any) -> Any:

@@ -12,11 +12,11 @@ functions take MXNet's NumPy arrays, ``mxnet.np.ndarray``, so importing the pack
 
 from typing import TYPE_CHECKING, Any
 
-from d2l_compat._mxnet_numpy import removed_names
+from d2l_compat._mxnet_numpy import add_removed_names
 from d2l_compat._shared import exports
 from d2l_compat._shared.require import require
 
-with removed_names():
+with add_removed_names():
     require("mxnet")
 
 from mxnet import npx

@@ -31,7 +31,7 @@ def load_data_fashion_mnist(
     Pictures are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
     for sizes below 1, and what :func:`download` raises.
     """
-    data = FashionMNIST(batch_size, images.picture_size(resize))
+    data = FashionMNIST(batch_size, images.image_size(resize))
     workers = get_dataloader_workers() if resize else 0  # only resizing is slow
 
     def make_loader(pictures: Any, shuffle: bool) -> gluon.data.DataLoader:

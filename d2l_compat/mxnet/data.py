@@ -117,8 +117,8 @@ class FashionMNIST(images.FashionMNIST, DataModule):
         super().__init__()
         images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        self.train = images.Pictures(True, resize, self.root)
-        self.val = images.Pictures(False, resize, self.root)
+        self.train = images.ImageDataset(True, resize, self.root)
+        self.val = images.ImageDataset(False, resize, self.root)
 
     def get_dataloader(self, train: bool) -> gluon.data.DataLoader:
         """Return batches of the training pictures, shuffled, or of the validation pictures."""

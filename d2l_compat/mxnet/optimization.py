@@ -8,7 +8,7 @@ from mxnet.gluon import nn
 from mxnet.optimizer import Optimizer
 
 from d2l_compat._shared import optimization as shared
-from d2l_compat._shared.checks import check_callable, fault, format_value, size
+from d2l_compat._shared.checks import check_callable, format_value, message, size
 from d2l_compat._shared.data.airfoil import airfoil
 from d2l_compat.mxnet.linear import evaluate_loss, linreg, load_array, squared_loss
 
@@ -75,7 +75,7 @@ def train_concise_ch11(
     """
     if not isinstance(tr_name, (str, Optimizer)):
         raise TypeError(
-            fault(
+            message(
                 "tr_name", format_value(tr_name), "the name of an MXNet optimizer, or an optimizer"
             )
         )

@@ -7,7 +7,7 @@ from mxnet import autograd, gluon, np
 
 from d2l_compat._shared import classification
 from d2l_compat._shared import parallel as shared
-from d2l_compat._shared.checks import check_callable, check_instance, fault, format_value
+from d2l_compat._shared.checks import check_callable, check_instance, format_value, message
 from d2l_compat.common import accuracy
 from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet.devices import try_all_gpus
@@ -38,7 +38,7 @@ def split_batch_multi_inputs(
 ) -> tuple[list[tuple[np.ndarray, ...]], list[np.ndarray]]:
     """Split several input arrays and the labels as :func:`split_batch` does: each device gets a part of each."""
     if not isinstance(X, (list, tuple)) or not X:
-        raise TypeError(fault("X", format_value(X), "a list of arrays, at least one"))
+        raise TypeError(message("X", format_value(X), "a list of arrays, at least one"))
     for x in X:
         devices = shared.check_split(arrays, x, y, devices)
     parts = [_split(x, devices) for x in X]
@@ -48,7 +48,7 @@ def split_batch_multi_inputs(
 def _split(x: np.ndarray, devices: Sequence[Any]) -> list[np.ndarray]:
     if len(x) < len(devices):
         got = f"{len(x)} examples for {len(devices)} devices"
-        raise ValueError(fault("X and y", got, "an example for each device"))
+        raise ValueError(message("X and y", got, "an example for each device"))
     return gluon.utils.split_and_load(x, devices, even_split=False)
 
 
@@ -61,7 +61,7 @@ def evaluate_accuracy_gpus(net: gluon.Block, data_iter: Any, split_f: Split = sp
     check_callable("split_f", split_f)
     parameters = [*net.collect_params().values()]
     if not parameters:
-        raise ValueError(fault("net", "no parameters", "a layer that has them on its devices"))
+        raise ValueError(message("net", "no parameters", "a layer that has them on its devices"))
     devices = parameters[0].list_ctx()
 
     def count_hits(X: Any, y: np.ndarray) -> float:

@@ -33,7 +33,7 @@ def load_data_fashion_mnist(
     Pictures are those of :class:`FashionMNIST`, ``resize`` pixels wide and high, or (height, width), by default 28;
     labels are int64 (batch, 1). Raises TypeError or ValueError for sizes below 1, and what :func:`download` raises.
     """
-    data = FashionMNIST(batch_size, images.picture_size(resize))
+    data = FashionMNIST(batch_size, images.image_size(resize))
     for pictures in (data.train, data.val):
         pictures.labels = pictures.labels[:, None].astype("int64")
     return data.train_dataloader(), data.val_dataloader()

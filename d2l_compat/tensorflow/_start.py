@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryFile
 
-from d2l_compat._shared.checks import fault
+from d2l_compat._shared.checks import message
 
 
 def choose_backend() -> None:
@@ -19,7 +19,7 @@ def choose_backend() -> None:
 def check_backend(backend: str) -> None:
     if backend != "tensorflow":
         need = "tensorflow, chosen before Keras is first imported"
-        raise ImportError(fault("KERAS_BACKEND", backend, need))
+        raise ImportError(message("KERAS_BACKEND", backend, need))
 
 
 @contextmanager

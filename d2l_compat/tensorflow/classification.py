@@ -36,7 +36,7 @@ def load_data_fashion_mnist(
     Pictures are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
     for sizes below 1, and what :func:`download` raises.
     """
-    data = FashionMNIST(batch_size, images.picture_size(resize))
+    data = FashionMNIST(batch_size, images.image_size(resize))
     return data.train_dataloader(), data.val_dataloader()
 
 

@@ -80,5 +80,5 @@ def _trace(layer: Callable[..., Any], inputs: tuple[Array, ...]) -> Any:
         if any(value.HasField("func") for value in operation.node_def.attr.values()):
             got = f"one with a {operation.type} in its graph"
             need = "single operations: loops that Python unrolls, and no tf.function inside"
-            raise ValueError(checks.fault("layer", got, need))
+            raise ValueError(checks.message("layer", got, need))
     return graph

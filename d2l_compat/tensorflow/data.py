@@ -119,8 +119,8 @@ class FashionMNIST(images.FashionMNIST, DataModule):
         super().__init__()
         images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        train = images.Pictures(True, resize, self.root)
-        val = images.Pictures(False, resize, self.root)
+        train = images.ImageDataset(True, resize, self.root)
+        val = images.ImageDataset(False, resize, self.root)
         self.train = train.images, train.labels
         self.val = val.images, val.labels
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import linear
-from d2l_compat._shared.checks import check_instance, fault, format_value
+from d2l_compat._shared.checks import check_instance, format_value, message
 from d2l_compat.tensorflow._arrays import Array, arrays
 from d2l_compat.tensorflow.training import batches
 
@@ -62,11 +62,11 @@ def sgd(params: Iterable[tf.Variable], grads: Iterable[Any], lr: float, batch_si
     """
     linear.check_descent(params, lr, batch_size)
     if not isinstance(grads, Iterable) or isinstance(grads, (str, bytes)):
-        raise TypeError(fault("grads", format_value(grads), "a list of gradients"))
+        raise TypeError(message("grads", format_value(grads), "a list of gradients"))
     params, grads = list(params), list(grads)
     if len(grads) != len(params):
         got = f"{len(grads)} for {len(params)} parameters"
-        raise ValueError(fault("grads", got, "one for each parameter"))
+        raise ValueError(message("grads", got, "one for each parameter"))
     for param in params:
         check_instance("params", param, tf.Variable, "variables")
     for param, grad in linear.pair_with_gradients(params, grads):

@@ -192,7 +192,7 @@ class RNNModel(keras.layers.Layer):
         checks.check_instance("rnn_layer", rnn_layer, keras.layers.RNN, "a Keras recurrent layer")
         if not (rnn_layer.return_sequences and rnn_layer.return_state):
             got = f"return_sequences {rnn_layer.return_sequences}, return_state {rnn_layer.return_state}"
-            raise ValueError(checks.fault("rnn_layer", got, "True for both"))
+            raise ValueError(checks.message("rnn_layer", got, "True for both"))
         self.rnn = rnn_layer
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.dense = keras.layers.Dense(vocab_size)

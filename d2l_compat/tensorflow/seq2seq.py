@@ -156,7 +156,7 @@ class GRU(Module):
             H = tf.unstack(H)
         if not isinstance(H, (list, tuple)) or len(H) != num_layers:
             need = f"a list of {num_layers} tensors, one for each layer"
-            raise TypeError(checks.fault("H", checks.format_value(H), need))
+            raise TypeError(checks.message("H", checks.format_value(H), need))
         for state in H:
             layer_inputs.check_state("H", state, layer_inputs.shape(inputs)[1], num_hiddens)
         return super().__call__(inputs, H, **kwargs)

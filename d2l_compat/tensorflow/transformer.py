@@ -135,7 +135,7 @@ def _check_axes(norm_shape: int | list[int], rank: int) -> None:
     axes = [norm_shape] if isinstance(norm_shape, int) else norm_shape
     if not all(-rank <= axis < rank for axis in axes):
         need = f"axes of X, from {-rank} to {rank - 1}"
-        raise ValueError(checks.fault("norm_shape", norm_shape, need))
+        raise ValueError(checks.message("norm_shape", norm_shape, need))
 
 
 @register

@@ -117,8 +117,8 @@ class FashionMNIST(images.FashionMNIST, DataModule):
         images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
         # PyTorch's losses need int64.
-        self.train = images.Pictures(True, resize, self.root, np.int64)
-        self.val = images.Pictures(False, resize, self.root, np.int64)
+        self.train = images.ImageDataset(True, resize, self.root, np.int64)
+        self.val = images.ImageDataset(False, resize, self.root, np.int64)
 
     def get_dataloader(self, train: bool) -> DataLoader[Any]:
         """Return batches of the training pictures, shuffled, or of the validation pictures."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import fault, real
+from d2l_compat._shared.checks import message, real
 from d2l_compat._shared.hpo import (
     BasicScheduler,
     HPOScheduler,
@@ -43,7 +43,7 @@ class HPOTrainer(Trainer):
         """
         if not getattr(self, "num_val_batches", 0):
             got = "a trainer without a model or validation data"
-            raise RuntimeError(fault("validation_error", got, "fit to be called first"))
+            raise RuntimeError(message("validation_error", got, "fit to be called first"))
         self.model.eval()
         hits, count = torch.zeros(()), 0
         with torch.no_grad():
@@ -78,7 +78,7 @@ def rbfkernel(x1: ArrayLike, x2: ArrayLike, ls: float = 4.0) -> NDArray[Any]:
     b = to_numpy("x2", x2).astype("float64")
     for what, x in ("x1", a), ("x2", b):
         if x.ndim != 1:
-            raise ValueError(fault(what, f"shape {x.shape}", "a vector of numbers"))
+            raise ValueError(message(what, f"shape {x.shape}", "a vector of numbers"))
     if not real("ls", ls, "a number above 0") > 0 or not math.isfinite(ls):
-        raise ValueError(fault("ls", ls, "a number above 0"))
+        raise ValueError(message("ls", ls, "a number above 0"))
     return np.exp(-((a[:, None] - b) ** 2) / (2 * ls))

@@ -48,12 +48,12 @@ def softmax(
     _, num_queries, num_keys = scores.shape
     bias = np.broadcast_to(0.0 if score_bias is None else np.asarray(score_bias), scores.shape)
     query, key = np.ogrid[:num_queries, :num_keys]
-    is_seen = (key < lengths(valid_lens, *scores.shape)[:, :, None]) & (bias != -np.inf)
+    is_visible = (key < lengths(valid_lens, *scores.shape)[:, :, None]) & (bias != -np.inf)
     if causal:
-        is_seen = is_seen & (key <= num_keys - num_queries + query)
-    seen = np.where(is_seen, scores + bias, -np.inf)
-    highest = seen.max(axis=-1, keepdims=True, initial=-np.inf)
-    powers = np.exp(seen - np.where(highest == -np.inf, 0, highest))
+        is_visible = is_visible & (key <= num_keys - num_queries + query)
+    visible = np.where(is_visible, scores + bias, -np.inf)
+    highest = visible.max(axis=-1, keepdims=True, initial=-np.inf)
+    powers = np.exp(visible - np.where(highest == -np.inf, 0, highest))
     total = powers.sum(axis=-1, keepdims=True)
     return powers / np.where(total == 0, 1, total)
 
@@ -112,7 +112,7 @@ def multi_head_attention(
 def distance_rows(steps: int, far: int) -> NDArray[np.integer]:
     """Return the row of each distance i - j in a table from -far to far, shape (steps, steps).
 
-    Distances beyond use the first or the last row.
+    Distances beyond the table use its first or last row.
     """
     rows = np.zeros((steps, steps), int)
     for i, j in np.ndindex(rows.shape):
@@ -242,8 +242,8 @@ def gradient(function: Callable[[Array], float], at: ArrayLike, step: float = 2e
     slopes = np.zeros(x.shape)
     for index in np.ndindex(x.shape):
         middle = x[index]
-        for steps, share in ((1, 8), (-1, -8), (2, -1), (-2, 1)):
+        for steps, factor in ((1, 8), (-1, -8), (2, -1), (-2, 1)):
             x[index] = middle + steps * step
-            slopes[index] += share * function(x) / (12 * step)
+            slopes[index] += factor * function(x) / (12 * step)
         x[index] = middle
     return slopes

@@ -34,7 +34,7 @@ def run(code: str, *path: Path) -> str:
 
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
-    """Return a folder with another package of this name."""
+    """Return a folder with another package named d2l."""
     folder = tmp_path / "d2l"
     folder.mkdir()
     for name, text in UPSTREAM.items():
@@ -51,13 +51,13 @@ STATEMENTS = [
 
 
 @needs_pytorch
-def test_every_import_of_d2l_is_ours(upstream: Path):
+def test_every_import_of_d2l_loads_this_package(upstream: Path):
     # PyTorch is imported once, our package each time.
     code = f"""
 import sys
 import d2l_compat.alias
-for beside in [], [{str(upstream)!r}]:
-    sys.path[:0] = beside
+for folders in [], [{str(upstream)!r}]:
+    sys.path[:0] = folders
     for statement in {STATEMENTS!r}:
         d2l_compat.alias.install()
         exec(statement)
@@ -92,13 +92,13 @@ import d2l.caffe
     run(code, upstream)
 
 
-def test_alias_is_removed_if_nothing_was_there():
+def test_removed_alias_leaves_no_module():
     code = """
 import d2l_compat.alias
 import d2l
 d2l_compat.alias.remove()
 try:
-    import d2l.paddle  # which upstream lacks, if it is installed
+    import d2l.paddle  # upstream, if it is installed, has no such module
 except ModuleNotFoundError as error:
     print(error)
 """
@@ -131,7 +131,7 @@ except ModuleNotFoundError as error:
 
 @pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed")
 def test_mxnet_may_be_imported_first():
-    """Test what D2L's pages on DCGAN and on information theory do."""
+    """Test the order in which D2L's pages on DCGAN and on information theory import."""
     code = """
 import d2l_compat.alias, numpy, sys
 from mxnet import gluon, np, npx
@@ -154,7 +154,7 @@ CELLS = [
 ]
 
 
-def outputs(cells: list[str], manager: KernelManager, folder: Path) -> list[str]:
+def run_cells(cells: list[str], manager: KernelManager, folder: Path) -> list[str]:
     notebook = nbformat.v4.new_notebook(cells=[*map(nbformat.v4.new_code_cell, cells)])
     NotebookClient(notebook, km=manager).execute(cwd=str(folder))
     return ["".join(output.get("text", "") for output in cell.outputs) for cell in notebook.cells]
@@ -162,7 +162,7 @@ def outputs(cells: list[str], manager: KernelManager, folder: Path) -> list[str]
 
 def test_extension_enables_and_disables_alias(upstream: Path):
     cells = [*CELLS, "import d2l; print(d2l.__version__)"]
-    printed = outputs(cells, KernelManager(kernel_name="python3"), upstream)
+    printed = run_cells(cells, KernelManager(kernel_name="python3"), upstream)
     assert printed == ["", "False\n", "", "1.0.3\n"]
 
 
@@ -177,4 +177,4 @@ def test_notebook_with_d2l_kernel_needs_no_edit(
     assert 'Installed "Python (d2l)"' in capsys.readouterr().out
     manager = KernelManager(kernel_name="d2l", kernel_spec_manager=specs)
     cells = ["from d2l import torch as d2l\nprint(d2l.__name__)"]
-    assert outputs(cells, manager, tmp_path) == ["d2l_compat.torch\n"]
+    assert run_cells(cells, manager, tmp_path) == ["d2l_compat.torch\n"]

@@ -1,4 +1,4 @@
-"""Tests of what all frameworks share: text, training helpers and boards, against values computed by hand."""
+"""Tests of code that all frameworks share: text, training helpers and boards, against values computed by hand."""
 
 import math
 import time
@@ -15,7 +15,7 @@ from tests.shim.each.rules import matches_message
 
 
 @pytest.fixture(autouse=True)
-def _no_figures_left():
+def _close_figures():
     yield
     plt.close("all")
 
@@ -42,27 +42,27 @@ def test_rare_tokens_are_left_out():
     assert d2l.Vocab().idx_to_token == ["<unk>"]
 
 
-TWICE_AND_ONCE = [["b", "a"], ["b", "c", "<pad>"]]
+TOKEN_LISTS = [["b", "a"], ["b", "c", "<pad>"]]
 
 
 @pytest.mark.parametrize("version", ["0.17", "0.17.6"])
 def test_tokens_are_by_frequency_in_0_17(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("D2L_VERSION", version)
-    vocab = d2l.Vocab(TWICE_AND_ONCE, reserved_tokens=["<pad>", "<bos>"])
+    vocab = d2l.Vocab(TOKEN_LISTS, reserved_tokens=["<pad>", "<bos>"])
     assert vocab.idx_to_token == ["<unk>", "<pad>", "<bos>", "b", "a", "c"]
     assert vocab[["b", "nobody", "<pad>"]] == [3, 0, 1]
     assert vocab.to_tokens([0, 5]) == ["<unk>", "c"]
-    assert d2l.Vocab(TWICE_AND_ONCE, min_freq=2).idx_to_token == ["<unk>", "b"]
+    assert d2l.Vocab(TOKEN_LISTS, min_freq=2).idx_to_token == ["<unk>", "b"]
 
 
 @pytest.mark.parametrize("version", ["", "1.0", "1.0.3"])
 def test_tokens_are_alphabetical_in_1_0(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("D2L_VERSION", version)
-    assert d2l.Vocab(TWICE_AND_ONCE).idx_to_token == ["<pad>", "<unk>", "a", "b", "c"]
+    assert d2l.Vocab(TOKEN_LISTS).idx_to_token == ["<pad>", "<unk>", "a", "b", "c"]
 
 
 @pytest.mark.parametrize("version", ["0.1", "0.16.3", "1", "1.1", "017", "newest", " 0.17"])
-def test_another_version_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_versions_are_rejected(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("D2L_VERSION", version)
     with pytest.raises(ValueError, match=rf"^D2L_VERSION: got '{version}'; need '0.17' or '1.0'$"):
         d2l.Vocab([])
@@ -103,7 +103,7 @@ def test_bleu_matches_formula(pred: str, label: str, k: int, score: float):
     assert d2l.bleu(pred, label, k) == pytest.approx(score)
 
 
-def test_preprocessing_separates_signs_and_unifies_blanks():
+def test_preprocessing_separates_signs_and_unifies_spaces():
     text = "Well, go on!\tD'accord\u202f! O\u00f9\xa0? Va. 3.5? No,no"
     expected = "well , go on !\td'accord ! o\u00f9 ? va . 3 .5 ? no ,no"
     assert preprocess(text) == expected
@@ -169,7 +169,7 @@ def curves(axes: Any) -> list[list[tuple[float, float]]]:
     return [list(zip(*line.get_data(), strict=True)) for line in axes.get_lines()]
 
 
-def test_animator_plots_what_was_added():
+def test_animator_plots_added_points():
     board = d2l.Animator(xlabel="epoch", legend=["loss", "accuracy"], xlim=[1, 3], yscale="log")
     board.add(1, (0.9, None))
     board.add(2, (np.array(0.5), 0.75))
@@ -207,7 +207,7 @@ def test_hidden_board_draws_nothing():
     assert plt.get_fignums() == []
 
 
-# Pictures
+# Images
 
 
 def test_show_images_draws_grid():
@@ -222,7 +222,7 @@ def test_show_images_draws_grid():
     assert not axes[3].get_images()
 
 
-def test_show_images_shows_as_many_as_fit():
+def test_show_images_omits_images_beyond_grid():
     images = np.arange(5.0).repeat(4).reshape(5, 2, 2)
     axes = d2l.show_images(images, 1, 2, titles="abcde")
     assert [axis.get_title() for axis in axes] == ["a", "b"]
@@ -249,13 +249,13 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
     "TypeError: indices: got True; need integers...": lambda: d2l.Vocab().to_tokens([True]),
     "TypeError: tokens: got a token of type int; need tokens...": lambda: d2l.Vocab(["a", 1]),
     "TypeError: reserved_tokens: got a token of type bytes...": lambda: d2l.Vocab([], 0, [b"a"]),
-    "TypeError: trainer: got 0 from it; need four numbers: x1, x2, s1, s2...":
+    "TypeError: trainer: got a result of 0; need four numbers: x1, x2, s1, s2...":
         lambda: d2l.train_2d(max, 1),
     "ValueError: args: got 1 numbers; need 2, one for each sum...":
         lambda: d2l.Accumulator(2).add(1),
     "ValueError: args: got shape (2,); need one number...": lambda: d2l.Accumulator(1).add([1, 2]),
     "TypeError: args: got str of dtype <U1; need an array...": lambda: d2l.Accumulator(1).add("1"),
-    "ValueError: titles: got 1 for 2 images; need one for each that is shown...":
+    "ValueError: titles: got 1 for 2 images; need one for each image in the grid...":
         lambda: d2l.show_images([np.zeros((2, 2))] * 3, 1, 2, titles=["a"]),
     "TypeError: imgs: got list of dtype...": lambda: d2l.show_images([["a"]], 1, 1),
 }
@@ -269,10 +269,10 @@ def test_bad_input_raises_clear_errors(message: str, call: Callable[[], Any]):
     assert matches_message(message, f"{caught.type.__name__}: {caught.value}")
 
 
-# A competition's pictures
+# A competition's images
 
 
-def test_reorganized_pictures_have_folder_per_label(tmp_path):
+def test_reorganized_images_have_folder_per_label(tmp_path):
     (tmp_path / "train").mkdir()
     (tmp_path / "test").mkdir()
     labels = {str(i): "cat" if i < 4 else "dog" for i in range(10)}

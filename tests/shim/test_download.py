@@ -1,4 +1,4 @@
-"""Downloads from a server that fails in many ways, data in a local folder, and archives."""
+"""Tests of downloads from a server that fails in many ways, of data in a local folder, and of archives."""
 
 import errno
 import gzip
@@ -38,7 +38,7 @@ class Server:
     url: str = ""
     content: bytes = CONTENT
     break_after: list[int] = field(default_factory=list)  # bytes, for each response in turn
-    knows_ranges: bool = True
+    supports_ranges: bool = True
     requests: list[str | None] = field(default_factory=list)  # the Range of each
     misbehave: Callable[[BaseHTTPRequestHandler], None] | None = None  # replaces the response
     test_is_over: threading.Event = field(default_factory=threading.Event)
@@ -59,7 +59,7 @@ def server() -> Iterator[Server]:
             if self.path != "/data.bin":
                 self.send_error(404)
                 return
-            start = int(requested.split("=")[1][:-1]) if requested and state.knows_ranges else 0
+            start = int(requested.split("=")[1][:-1]) if requested and state.supports_ranges else 0
             if start and start >= len(state.content):
                 self.send_error(416)
                 return
@@ -94,7 +94,7 @@ def contains_only(folder: Path, *names: str) -> bool:
 
 
 def download(server: Server, folder: Path, check_sum: str | None = SHA1) -> bytes:
-    """Download the file, and return the content of that in the folder."""
+    """Download the file into a folder, and return its content there."""
     path = d2l.download(server.url, folder, check_sum)
     assert path == str(folder / "data.bin")
     return Path(path).read_bytes()
@@ -121,7 +121,7 @@ def test_broken_download_resumes(server: Server, tmp_path: Path):
 
 def test_download_resumes_in_next_run(server: Server, tmp_path: Path):
     server.break_after = [10, 10, 10]
-    with pytest.raises(ConnectionError, match=r"broken off after .* D2L_DATA"):
+    with pytest.raises(ConnectionError, match=r"interrupted after .* D2L_DATA"):
         download(server, tmp_path)
     assert contains_only(tmp_path, "data.bin.part")
     assert download(server, tmp_path) == CONTENT
@@ -129,19 +129,19 @@ def test_download_resumes_in_next_run(server: Server, tmp_path: Path):
     assert contains_only(tmp_path, "data.bin")
 
 
-def test_server_without_ranges_restarts(server: Server, tmp_path: Path):
-    server.knows_ranges = False
+def test_download_restarts_without_ranges(server: Server, tmp_path: Path):
+    server.supports_ranges = False
     server.break_after = [1000]
     assert download(server, tmp_path) == CONTENT
 
 
 @pytest.mark.parametrize("part", [b"of another file", CONTENT + b"and more"], ids=["other", "long"])
-def test_remains_of_another_file_are_discarded(server: Server, tmp_path: Path, part: bytes):
+def test_part_of_another_file_is_discarded(server: Server, tmp_path: Path, part: bytes):
     (tmp_path / "data.bin.part").write_bytes(part)
     assert download(server, tmp_path) == CONTENT
 
 
-def test_wrong_file_is_refused_and_existing_one_kept(server: Server, tmp_path: Path):
+def test_wrong_file_is_rejected_and_existing_one_kept(server: Server, tmp_path: Path):
     (tmp_path / "data.bin").write_bytes(b"mine")
     with pytest.raises(ValueError, match=rf"data.bin: got check sum {SHA1}; need {'0' * 40}"):
         download(server, tmp_path, "0" * 40)
@@ -202,7 +202,7 @@ def test_checksum_may_be_upper_case(server: Server, tmp_path: Path, check_sum: s
 
 @pytest.mark.parametrize("check_sum", ["", f" {SHA1[1:]}", "g" * 40, "\u0663" * 40, 40, b"0" * 40])
 @pytest.mark.parametrize("in_folder", [False, True])
-def test_bad_checksum_is_refused_before_request(
+def test_bad_checksum_is_rejected_before_request(
     server: Server,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -224,7 +224,9 @@ def test_bad_checksum_is_refused_before_request(
 def test_impossible_checksum_warns_and_is_ignored(server: Server, tmp_path: Path, check_sum: str):
     """Test lengths that no check sum has; a page of D2L has one of 53 digits."""
     for _ in range(2):
-        with pytest.warns(UserWarning, match=r"sha1_hash: got .* as it comes, unchecked") as caught:
+        with pytest.warns(
+            UserWarning, match=r"sha1_hash: got .*; the file is not checked"
+        ) as caught:
             path = d2l.download(server.url, tmp_path, check_sum)
         assert caught[0].filename == __file__
         assert Path(path).read_bytes() == CONTENT
@@ -232,7 +234,7 @@ def test_impossible_checksum_warns_and_is_ignored(server: Server, tmp_path: Path
 
 
 @pytest.mark.parametrize("end", ["", "/..", "?name=data.bin"])
-def test_address_without_file_name_is_refused(server: Server, tmp_path: Path, end: str):
+def test_address_without_file_name_is_rejected(server: Server, tmp_path: Path, end: str):
     with pytest.raises(ValueError, match=r"url: got .*; need an address that ends in the name"):
         d2l.download(server.url.replace("/data.bin", end), tmp_path / "new")
     assert not server.requests
@@ -313,7 +315,7 @@ def test_trickling_server_times_out(
     assert not (tmp_path / "data.bin").exists()
 
 
-def test_slow_connection_has_hours(monkeypatch: pytest.MonkeyPatch):
+def test_slow_connection_may_take_hours(monkeypatch: pytest.MonkeyPatch):
     seconds = iter(range(20_001))
     monkeypatch.setattr(fetching, "monotonic", lambda: next(seconds))
     clock = fetching._Clock()
@@ -326,7 +328,7 @@ def test_slow_connection_has_hours(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("length", [len(CONTENT), None])
 @pytest.mark.parametrize("part", [b"", CONTENT[:1000]], ids=["new", "resumed"])
-def test_endless_file_is_refused(
+def test_endless_file_is_rejected(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int | None, part: bytes
 ):
     if part:
@@ -357,14 +359,14 @@ def redirect(handler: BaseHTTPRequestHandler, address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["file:///etc/hosts", "ftp://127.0.0.1/data.bin", "data:,x"])
-def test_redirect_to_other_scheme_is_refused(server: Server, tmp_path: Path, address: str):
+def test_redirect_to_other_scheme_is_rejected(server: Server, tmp_path: Path, address: str):
     server.misbehave = lambda handler: redirect(handler, address)
     with pytest.raises(ConnectionError, match="need a connection"):
         download(server, tmp_path, None)
     assert contains_only(tmp_path)
 
 
-def test_redirect_without_https_is_refused(server: Server, tmp_path: Path):
+def test_redirect_without_https_is_rejected(server: Server, tmp_path: Path):
     def answer(handler: BaseHTTPRequestHandler) -> None:
         send_all(handler) if handler.path == "/there" else redirect(handler, address)
 
@@ -372,7 +374,7 @@ def test_redirect_without_https_is_refused(server: Server, tmp_path: Path):
     address = server.url.replace("data.bin", "there")
     assert download(server, tmp_path) == CONTENT  # http is allowed on this machine
     address = address.replace("127.0.0.1", "0.0.0.0")  # the same machine by another name
-    with pytest.raises(ConnectionError, match=r"leads to .*, which is not https"):
+    with pytest.raises(ConnectionError, match=r"redirects to .*, which is not https"):
         download(server, tmp_path / "else")
     assert contains_only(tmp_path / "else")
 
@@ -463,7 +465,7 @@ def test_impossible_folder_is_reported(server: Server, tmp_path: Path):
 
 @pytest.fixture
 def small_disk() -> Iterator[None]:
-    """Refuse files of more than 100,000 bytes."""
+    """Limit files to 100,000 bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
     yield
@@ -491,12 +493,12 @@ def test_disk_error_keeps_type_and_reason(
     for number in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ECONNRESET):
         error = OSError(number, os.strerror(number))
 
-        def refuse(path: Path, mode: str = "r", error: OSError = error) -> io.IOBase:
+        def fail_to_open(path: Path, mode: str = "r", error: OSError = error) -> io.IOBase:
             if path.suffix == ".part" and mode != "rb":
                 raise error
             return open_file(path, mode)
 
-        monkeypatch.setattr(Path, "open", refuse)
+        monkeypatch.setattr(Path, "open", fail_to_open)
         message = rf"\({re.escape(os.strerror(number))}\); need .* {len(CONTENT)} bytes"
         with pytest.raises(OSError, match=rf"got {tmp_path} {message}") as caught:
             download(server, tmp_path)
@@ -550,7 +552,7 @@ def test_data_set_is_read_in_place(
     monkeypatch: pytest.MonkeyPatch,
     has_network: bool,
 ):
-    """Test that the package itself reads from D2L_DATA, and writes nothing."""
+    """Test that the package reads from D2L_DATA, and writes nothing."""
     source, target = folders
     (source / "data.bin").write_bytes(CONTENT)
     monkeypatch.setitem(d2l.DATA_HUB, "mine", (server.url, SHA1))
@@ -562,7 +564,9 @@ def test_data_set_is_read_in_place(
 
 def test_extracted_files_are_beside_download(server: Server, folders: tuple[Path, Path]):
     source, target = folders
-    path = archive(source, "zip", {"fra-eng/fra.txt": b"Go.\tVa !"}).rename(source / "data.bin.zip")
+    path = make_archive(source, "zip", {"fra-eng/fra.txt": b"Go.\tVa !"}).rename(
+        source / "data.bin.zip"
+    )
     source.chmod(0o555)
     check_sum = hashlib.sha1(path.read_bytes()).hexdigest()
     d2l.extract(d2l.download(f"{server.url}.zip", target, check_sum))
@@ -576,7 +580,7 @@ def test_extracted_files_are_beside_download(server: Server, folders: tuple[Path
 KINDS = ["zip", "tar", "tar.gz"]
 
 
-def archive(
+def make_archive(
     folder: Path,
     kind: str,
     members: dict[str, bytes],
@@ -604,7 +608,7 @@ def archive(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_archives_extract_to_own_or_other_folder(tmp_path: Path, kind: str):
-    path = archive(tmp_path, kind, {"a/one.txt": b"1", "a/b/two.txt": b"2"})
+    path = make_archive(tmp_path, kind, {"a/one.txt": b"1", "a/b/two.txt": b"2"})
     d2l.extract(path)
     assert (tmp_path / "a" / "b" / "two.txt").read_bytes() == b"2"
     d2l.extract(path, tmp_path / "else")
@@ -619,7 +623,7 @@ def inner(tmp_path: Path) -> Path:
     return path
 
 
-REFUSAL_MESSAGE = (
+ARCHIVE_ERROR = (
     r"^filename: got .*pack\.[a-z.]+ \(.+\); need a whole \.zip, .* stay in their folder$"
 )
 OUTSIDE = [
@@ -633,19 +637,19 @@ OUTSIDE = [
 ]
 
 
-def assert_refused(path: Path) -> None:
+def assert_rejected(path: Path) -> None:
     """Check that an archive raises the usual error, and that no files are left."""
     before = sorted(path.parent.parent.rglob("*"))
     for folder in (None, path.parent / "new" / "folder"):
-        with pytest.raises(ValueError, match=REFUSAL_MESSAGE):
+        with pytest.raises(ValueError, match=ARCHIVE_ERROR):
             d2l.extract(path, folder)
     assert sorted(path.parent.parent.rglob("*")) == before
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [*OUTSIDE, "n" * 300, "file/below"])
-def test_members_outside_folder_are_refused(inner: Path, kind: str, name: str):
-    assert_refused(archive(inner, kind, {"good.txt": b"good", "file": b"", name: b"out"}))
+def test_members_outside_folder_are_rejected(inner: Path, kind: str, name: str):
+    assert_rejected(make_archive(inner, kind, {"good.txt": b"good", "file": b"", name: b"out"}))
 
 
 @pytest.mark.parametrize(
@@ -662,18 +666,18 @@ def test_members_outside_folder_are_refused(inner: Path, kind: str, name: str):
         (b"Z", ""),
     ],
 )
-def test_links_and_devices_are_refused(tmp_path: Path, inner: Path, kind: bytes, to: str):
+def test_links_and_devices_are_rejected(tmp_path: Path, inner: Path, kind: bytes, to: str):
     (tmp_path / "out").touch()
-    path = archive(inner, "tar", {"good.txt": b"good"}, lambda member: None, (kind, to))
-    assert_refused(path)
+    path = make_archive(inner, "tar", {"good.txt": b"good"}, lambda member: None, (kind, to))
+    assert_rejected(path)
 
 
 def test_archive_permissions_are_restricted(tmp_path: Path):
-    def mark(member: tarfile.TarInfo) -> None:
+    def set_mode(member: tarfile.TarInfo) -> None:
         member.mode = {"none": 0o000, "all": 0o7777}[member.name]
         member.uid = member.gid = 12345
 
-    d2l.extract(archive(tmp_path, "tar", {"none": b"", "all": b""}, mark))
+    d2l.extract(make_archive(tmp_path, "tar", {"none": b"", "all": b""}, set_mode))
     for name, mode in (("none", 0o600), ("all", 0o755)):
         status = (tmp_path / name).stat()
         assert stat.S_IMODE(status.st_mode) == mode
@@ -683,7 +687,7 @@ def test_archive_permissions_are_restricted(tmp_path: Path):
 def test_corrupt_archive_gives_all_or_nothing(tmp_path: Path):
     members = {"a/one.txt": b"one " * 10, "a/two.txt": os.urandom(30)}
     for kind in ("zip", "tar.gz"):
-        content = archive(tmp_path, kind, members).read_bytes()
+        content = make_archive(tmp_path, kind, members).read_bytes()
         for i, byte in enumerate(content):
             folder = tmp_path / kind / str(i)
             folder.mkdir(parents=True)
@@ -698,26 +702,26 @@ def test_corrupt_archive_gives_all_or_nothing(tmp_path: Path):
                 files = [file.read_bytes() for file in sorted(folder.rglob("*.txt"))]
                 assert files == list(members.values())
             else:
-                assert re.match(REFUSAL_MESSAGE, message)
+                assert re.match(ARCHIVE_ERROR, message)
                 assert contains_only(folder, path.name)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_truncated_archive_is_refused(inner: Path, kind: str):
-    path = archive(inner, kind, {"a/one.txt": b"1" * 600, "a/two.txt": os.urandom(600)})
+def test_truncated_archive_is_rejected(inner: Path, kind: str):
+    path = make_archive(inner, kind, {"a/one.txt": b"1" * 600, "a/two.txt": os.urandom(600)})
     content = path.read_bytes()
     end = 2 * 1536 if kind == "tar" else len(content)  # zeros follow in a tar
     for size in (*range(0, end, 37), *range(0, end, 512), end - 1):
         path.write_bytes(content[:size])
-        assert_refused(path)
+        assert_rejected(path)
 
 
-def test_tar_with_broken_header_is_refused(inner: Path):
-    path = archive(inner, "tar", {"one.txt": b"1", "two.txt": b"2", "three.txt": b"3"})
+def test_tar_with_broken_header_is_rejected(inner: Path):
+    path = make_archive(inner, "tar", {"one.txt": b"1", "two.txt": b"2", "three.txt": b"3"})
     content = bytearray(path.read_bytes())
     content[1024] ^= 0xFF
     path.write_bytes(content)
-    assert_refused(path)
+    assert_rejected(path)
 
 
 @pytest.mark.parametrize(
@@ -725,12 +729,12 @@ def test_tar_with_broken_header_is_refused(inner: Path):
     [(6, 1), (8, 99), (8, 1), (8, 12), (8, 14)],
     ids=["encrypted", "unknown", "shrunk", "no bzip2", "no lzma"],
 )
-def test_unsupported_zip_is_refused(inner: Path, offset: int, value: int):
-    path = archive(inner, "zip", {"good.txt": b"good" * 100})
+def test_unsupported_zip_is_rejected(inner: Path, offset: int, value: int):
+    path = make_archive(inner, "zip", {"good.txt": b"good" * 100})
     content = bytearray(path.read_bytes())
     content[offset] = content[content.index(b"PK\1\2") + offset + 2] = value
     path.write_bytes(content)
-    assert_refused(path)
+    assert_rejected(path)
 
 
 @pytest.mark.parametrize("name", ["pack.gz", "pack.rar"])
@@ -739,9 +743,9 @@ def test_unsupported_zip_is_refused(inner: Path, offset: int, value: int):
     [b"", b"text", gzip.compress(b""), gzip.compress(b"text" * 1000)],
     ids=["empty", "text", "empty gzip", "gzip"],
 )
-def test_other_files_are_refused(inner: Path, name: str, content: bytes):
+def test_other_files_are_rejected(inner: Path, name: str, content: bytes):
     (inner / name).write_bytes(content)
-    assert_refused(inner / name)
+    assert_rejected(inner / name)
 
 
 # Sizes
@@ -749,39 +753,39 @@ def test_other_files_are_refused(inner: Path, name: str, content: bytes):
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
 @pytest.mark.parametrize("count", [1, 300])
-def test_archive_bomb_is_refused(
+def test_archive_bomb_is_rejected(
     tmp_path: Path, inner: Path, monkeypatch: pytest.MonkeyPatch, kind: str, count: int
 ):
-    size = 2_000_000 if count == 1 else 0  # empty files take space, too
-    path = archive(inner, kind, {f"{n}": bytes(size) for n in range(count)})
+    size = 2_000_000 if count == 1 else 0  # empty files also take space
+    path = make_archive(inner, kind, {f"{n}": bytes(size) for n in range(count)})
     d2l.extract(path, tmp_path / "small")
     assert len(list((tmp_path / "small").iterdir())) == count
     monkeypatch.setattr(archives, "_HARMLESS_SIZE", 1_000_000)
     monkeypatch.setattr(archives, "_MAX_RATIO", 15)
-    assert_refused(path)
+    assert_rejected(path)
     monkeypatch.setattr(archives, "_MAX_RATIO", 10**6)
     d2l.extract(path, tmp_path / "times")
     monkeypatch.setattr(archives, "_MAX_SIZE", 1_000_000)
-    assert_refused(path)
+    assert_rejected(path)
 
 
-def test_zip_bomb_is_refused_by_default_limits(inner: Path):
-    assert_refused(archive(inner, "zip", {"zeros": bytes(10**8)}))
+def test_zip_bomb_is_rejected_by_default_limits(inner: Path):
+    assert_rejected(make_archive(inner, "zip", {"zeros": bytes(10**8)}))
 
 
-def test_huge_header_is_refused(inner: Path, monkeypatch: pytest.MonkeyPatch):
+def test_huge_header_is_rejected(inner: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(archives, "_HARMLESS_SIZE", 1_000_000)
     note = {"comment": "0" * 2_000_000}
-    path = archive(inner, "tar.gz", {"a": b""}, lambda member: member.pax_headers.update(note))
-    assert_refused(path)
+    path = make_archive(inner, "tar.gz", {"a": b""}, lambda member: member.pax_headers.update(note))
+    assert_rejected(path)
 
 
-def test_sparse_file_counts_with_full_size(inner: Path):
+def test_sparse_file_counts_by_full_size(inner: Path):
     holes = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "a"}
     note = {**holes, "GNU.sparse.realsize": str(10**15)}
     content = b"1\n0\n1\n".ljust(512, b"\0") + b"x"
-    assert_refused(
-        archive(inner, "tar", {"a": content}, lambda member: member.pax_headers.update(note))
+    assert_rejected(
+        make_archive(inner, "tar", {"a": content}, lambda member: member.pax_headers.update(note))
     )
 
 
@@ -793,7 +797,7 @@ def test_extraction_replaces_only_its_files(tmp_path: Path):
     for name in ("a/one.txt", "a/mine.txt"):
         (tmp_path / name).write_bytes(b"mine")
     (tmp_path / "two.txt").symlink_to("a/mine.txt")
-    path = archive(tmp_path, "tar", {"a/one.txt": b"1", "a/b/c.txt": b"3", "two.txt": b"2"})
+    path = make_archive(tmp_path, "tar", {"a/one.txt": b"1", "a/b/c.txt": b"3", "two.txt": b"2"})
     d2l.extract(path)
     files = {file.name: file.read_bytes() for file in tmp_path.rglob("*.txt")}
     assert files == {"one.txt": b"1", "mine.txt": b"mine", "c.txt": b"3", "two.txt": b"2"}
@@ -816,7 +820,7 @@ def test_failed_extraction_restores_all_files(
     else:
         (tmp_path / "z").write_bytes(b"mine")
     members = {"a/b/c.txt": b"3", "a/one.txt": b"1", "b/d.txt": b"4", "two.txt": b"2", blocked: b""}
-    path = archive(tmp_path, "tar", members)
+    path = make_archive(tmp_path, "tar", members)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(OSError, match=r"^folder: got .*/z \(File exists\); need a folder to write"):
         d2l.extract(path)
@@ -829,7 +833,7 @@ def test_failed_extraction_restores_all_files(
 @pytest.mark.parametrize("kind", KINDS)
 def test_archive_without_room_leaves_nothing(tmp_path: Path, kind: str):
     (tmp_path / "b.txt").write_bytes(b"mine")
-    path = archive(tmp_path, "zip", {"a.txt": b"1", "b.txt": b"2", "c.txt": bytes(200_000)})
+    path = make_archive(tmp_path, "zip", {"a.txt": b"1", "b.txt": b"2", "c.txt": bytes(200_000)})
     message = rf"^folder: got {tmp_path} \(File too large\); need .* with room for 208192 bytes$"
     with pytest.raises(OSError, match=message):
         d2l.extract(path)
@@ -840,7 +844,7 @@ def test_archive_without_room_leaves_nothing(tmp_path: Path, kind: str):
 def test_unreadable_archive_is_reported(tmp_path: Path):
     (tmp_path / "folder.zip").mkdir()
     (tmp_path / "file").touch()
-    path = archive(tmp_path, "zip", {"a.txt": b"1"})
+    path = make_archive(tmp_path, "zip", {"a.txt": b"1"})
     for name, error in (("none.zip", FileNotFoundError), ("folder.zip", IsADirectoryError)):
         with pytest.raises(error, match=rf"^filename: got .*{name} \(.*\); need a file that can"):
             d2l.extract(tmp_path / name, tmp_path / "new")
@@ -852,7 +856,7 @@ def test_unreadable_archive_is_reported(tmp_path: Path):
 def test_download_extract_returns_folder(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    path = archive(tmp_path, "zip", {"data/x.txt": b"x"}).rename(tmp_path / "data.zip")
+    path = make_archive(tmp_path, "zip", {"data/x.txt": b"x"}).rename(tmp_path / "data.zip")
     url = server.url.replace("data.bin", "data.zip")
     monkeypatch.setenv("D2L_DATA", str(tmp_path))
     (tmp_path / "chapter").mkdir()

@@ -18,10 +18,10 @@ from tools.weave.lessons import ROOT, Notebook, list_notebooks
 CHINESE_NOTEBOOKS = [
     notebook for notebook in list_notebooks(["zh-TW"]) if notebook.code.suffix == ".py"
 ]
-HAS = set(map(chr, TTFont(FONT).getBestCmap()))
+FONT_CHARACTERS = set(map(chr, TTFont(FONT).getBestCmap()))
 
 
-def figures(notebook: Notebook) -> Iterator[bytes]:
+def read_figures(notebook: Notebook) -> Iterator[bytes]:
     for cell in nbformat.read(notebook.path, as_version=4).cells:
         for output in cell.get("outputs", []):
             if svg := output.get("data", {}).get(SVG):
@@ -30,21 +30,22 @@ def figures(notebook: Notebook) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("notebook", CHINESE_NOTEBOOKS, ids=str)
 def test_font_has_every_chinese_character_of_figures(notebook: Notebook) -> None:
-    written = "".join(piece.words for svg in figures(notebook) for piece in Drawing(svg, 1).pieces)
-    assert {*CHINESE.findall(written)} <= HAS, "run `make font`, and then `make`"
-    fonts = {name for svg in figures(notebook) for name in re.findall(rb'<path id="(\w+)-', svg)}
+    svgs = [*read_figures(notebook)]
+    text = "".join(piece.words for svg in svgs for piece in Drawing(svg, 1).pieces)
+    assert {*CHINESE.findall(text)} <= FONT_CHARACTERS, "run `make font`, and then `make`"
+    fonts = {name for svg in svgs for name in re.findall(rb'<path id="(\w+)-', svg)}
     assert fonts <= {b"DejaVuSans", b"NotoSansTClessons"}
 
 
 def test_font_has_only_characters_that_cells_use() -> None:
-    assert {each for each in HAS if CHINESE.match(each)} == font.list_characters(), (
+    assert {each for each in FONT_CHARACTERS if CHINESE.match(each)} == font.list_characters(), (
         "run `make font`"
     )
-    assert FONT.stat().st_size < 250 * len(HAS)
+    assert FONT.stat().st_size < 250 * len(FONT_CHARACTERS)
 
 
 @pytest.mark.release
-@pytest.mark.skipif(not font.is_installed(), reason="the font that it is a subset of is missing")
+@pytest.mark.skipif(not font.is_installed(), reason="the complete font is not installed")
 def test_font_is_reproducible(tmp_path) -> None:
     for name in "ab":
         font.make_font(tmp_path / name)

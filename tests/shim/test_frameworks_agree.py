@@ -9,10 +9,10 @@ import pytest
 from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tests.shim import reference
 from tests.shim.compare_frameworks.ask import ask_framework
-from tests.shim.compare_frameworks.cases import Case, draw
+from tests.shim.compare_frameworks.cases import Case, draw_cases
 from tests.shim.compare_frameworks.differences import differences, find_exceeding
-from tests.shim.compare_frameworks.expected import answer, as_attention, expected
-from tests.shim.compare_frameworks.table import TITLES, assert_as_published, published
+from tests.shim.compare_frameworks.expected import answer, as_attention, expected_answers
+from tests.shim.compare_frameworks.table import TITLES, assert_as_published, read_published_tables
 from tests.shim.each.adapter import Arrays
 from tests.shim.each.cases import TOLERANCE
 
@@ -24,7 +24,7 @@ def test_frameworks_without_python_agree_with_reference(
 ) -> None:
     if framework not in pytestconfig.getoption("frameworks").split():
         pytest.skip(f"{framework} is not installed")
-    measured = differences(ask_framework(framework, dtype), dtype, expected())
+    measured = differences(ask_framework(framework, dtype), dtype, expected_answers())
     assert find_exceeding(measured, tolerance) == {}
     assert_as_published(framework, dtype, measured)
 
@@ -32,7 +32,7 @@ def test_frameworks_without_python_agree_with_reference(
 @pytest.mark.parametrize("language", TITLES)
 def test_published_tables_are_within_tolerances(language: str) -> None:
     titles = [framework.title for framework in FRAMEWORKS.values()]
-    tables = published(language)
+    tables = read_published_tables(language)
     assert [*tables] == [*TOLERANCE]
     for dtype, (head, *rows) in tables.items():
         assert head == ["", *titles]
@@ -43,7 +43,7 @@ def test_published_tables_are_within_tolerances(language: str) -> None:
 
 # The reference's gradients are formulas, which are tested against finite differences of its output
 
-CASES = draw("float64")
+CASES = draw_cases("float64")
 
 
 def gradients(case: Case) -> Arrays:

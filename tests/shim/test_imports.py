@@ -1,4 +1,4 @@
-"""Tests of what importing loads, and of its errors if a framework does not work."""
+"""Tests of the modules that an import loads, and of its errors if a framework does not work."""
 
 import json
 import subprocess
@@ -21,8 +21,8 @@ FRAMEWORK_MODULES = {package.module.partition(".")[0] for package in PACKAGES}
 DISTRIBUTIONS = {package.distribution for package in PACKAGES}
 PLOT_MODULES = {"IPython", "matplotlib", "matplotlib_inline"}
 (TORCH,) = PYTHON_FRAMEWORKS["pytorch"].packages
-INSTALL = f'pip install "torch>={TORCH.minimum}"'
-NEEDED = f"torch {TORCH.minimum} or newer is needed"
+INSTALL_COMMAND = f'pip install "torch>={TORCH.minimum}"'
+REQUIREMENT = f"torch {TORCH.minimum} or newer is needed"
 
 
 def test_package_imports_neither_framework_nor_numpy() -> None:
@@ -33,7 +33,7 @@ def test_package_imports_neither_framework_nor_numpy() -> None:
     assert not loaded & (FRAMEWORK_MODULES | PLOT_MODULES | {"numpy"})
 
 
-NO_POSIX_PROGRAM = """
+PROGRAM_WITHOUT_POSIX = """
 import sys
 for name in ("fcntl", "grp", "pwd", "resource", "termios"):
     sys.modules[name] = None
@@ -46,9 +46,9 @@ for module in walk_packages(_shared.__path__, "d2l_compat._shared."):
 """
 
 
-def test_shared_code_imports_nothing_windows_lacks() -> None:
+def test_shared_code_needs_no_posix_modules() -> None:
     process = subprocess.run(
-        [sys.executable, "-c", NO_POSIX_PROGRAM], capture_output=True, check=True
+        [sys.executable, "-c", PROGRAM_WITHOUT_POSIX], capture_output=True, check=True
     )
     assert b"d2l_compat._shared.data.files" in process.stdout.split()
 
@@ -57,7 +57,7 @@ def test_shared_code_imports_nothing_windows_lacks() -> None:
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None, Any], None]:
+def simulate_torch(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None, Any], None]:
     """Return a function that simulates a version of PyTorch, or none, and the outcome of importing it."""
 
     def simulate(version: str | None, outcome: Any) -> None:
@@ -78,13 +78,13 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None, Any], None
     return simulate
 
 
-MISSING = ModuleNotFoundError("No module named 'torch'")
+NO_TORCH_ERROR = ModuleNotFoundError("No module named 'torch'")
 
 
 @pytest.mark.parametrize(
     ("version", "outcome", "words"),
     [
-        pytest.param(None, MISSING, ["it is not installed"], id="missing"),
+        pytest.param(None, NO_TORCH_ERROR, ["it is not installed"], id="missing"),
         pytest.param("2.3.1", ModuleType("torch"), ["2.3.1 is installed"], id="too old"),
         pytest.param("1.13.1+cpu", ModuleType("torch"), ["1.13.1+cpu is"], id="far too old"),
         pytest.param(
@@ -94,7 +94,7 @@ MISSING = ModuleNotFoundError("No module named 'torch'")
             id="broken",
         ),
         pytest.param(
-            "2.9.0", MISSING, ["2.9.0 is installed", "No module named"], id="files are gone"
+            "2.9.0", NO_TORCH_ERROR, ["2.9.0 is installed", "No module named"], id="files are gone"
         ),
         pytest.param(
             None,
@@ -105,18 +105,18 @@ MISSING = ModuleNotFoundError("No module named 'torch'")
     ],
 )
 def test_broken_framework_error_names_command(
-    install: Callable[..., None], version: str | None, outcome: Any, words: list[str]
+    simulate_torch: Callable[..., None], version: str | None, outcome: Any, words: list[str]
 ) -> None:
-    install(version, outcome)
+    simulate_torch(version, outcome)
     with pytest.raises(ImportError) as caught:
         require.require("pytorch")
-    for word in (NEEDED, INSTALL, *words):
+    for word in (REQUIREMENT, INSTALL_COMMAND, *words):
         assert word in str(caught.value)
 
 
-def test_cause_of_broken_framework_is_kept(install: Callable[..., None]) -> None:
+def test_cause_of_broken_framework_is_kept(simulate_torch: Callable[..., None]) -> None:
     cause = OSError("libcudart.so")
-    install("2.9.0", cause)
+    simulate_torch("2.9.0", cause)
     with pytest.raises(ImportError) as caught:
         require.require("pytorch")
     assert caught.value.__cause__ is cause
@@ -126,16 +126,16 @@ def test_cause_of_broken_framework_is_kept(install: Callable[..., None]) -> None
     "version", [TORCH.minimum, "2.5.0a0+git1", "2.5.1+cpu", "2.10.0", "3", None], ids=str
 )
 def test_new_or_unknown_version_is_imported(
-    install: Callable[..., None], version: str | None
+    simulate_torch: Callable[..., None], version: str | None
 ) -> None:
-    install(version, ModuleType("torch"))
+    simulate_torch(version, ModuleType("torch"))
     require.require("pytorch")
 
 
-def test_renamed_distribution_reports_its_version(install: Callable[..., None]) -> None:
+def test_renamed_distribution_reports_its_version(simulate_torch: Callable[..., None]) -> None:
     torch = ModuleType("torch")
     torch.__version__ = "2.3.0+git"
-    install(None, torch)
+    simulate_torch(None, torch)
     with pytest.raises(ImportError, match=r"2\.3\.0\+git is installed\. Upgrade it"):
         require.require("pytorch")
 
@@ -147,19 +147,19 @@ def test_missing_package_error_names_install_command(name: str) -> None:
     program = f"""
 import importlib.abc, importlib.metadata, sys
 
-class Nothing(importlib.abc.MetaPathFinder):
+class NoFrameworks(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name.split(".")[0] in {FRAMEWORK_MODULES!r}:
             raise ModuleNotFoundError("No module named " + repr(name), name=name)
 
 version = importlib.metadata.version
-def no_version(name):
+def hide_version(name):
     if name in {DISTRIBUTIONS!r}:
         raise importlib.metadata.PackageNotFoundError(name)
     return version(name)
 
-importlib.metadata.version = no_version
-sys.meta_path.insert(0, Nothing())
+importlib.metadata.version = hide_version
+sys.meta_path.insert(0, NoFrameworks())
 from d2l_compat import {module}
 """
     process = subprocess.run(

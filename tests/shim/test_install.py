@@ -25,7 +25,7 @@ class Service:
 
     modules: set[str]
     installed: list[tuple[str | None, str]] = field(default_factory=list)  # names and versions
-    requires: list[str] = field(default_factory=list)  # what a framework requires
+    requires: list[str] = field(default_factory=list)  # a framework's requirements
     errors: list[str] = field(default_factory=list)  # of each call of pip; empty means success
     calls: list[list[str]] = field(default_factory=list)  # pip's arguments without constraints
     constraints: list[str] = field(default_factory=list)
@@ -84,7 +84,7 @@ def test_only_missing_packages_are_installed(framework: str, service: Service) -
     assert service.calls == [["--quiet", *wanted]]
 
 
-def test_shims_dependencies_come_before_framework(service: Service) -> None:
+def test_own_dependencies_come_before_framework(service: Service) -> None:
     service.modules -= {"numpy", "matplotlib", "filelock", "paddle", "setuptools"}
     d2l_compat.install("paddle")
     names = [Requirement(call[-1]).name for call in service.calls]
@@ -98,7 +98,7 @@ def test_installed_packages_keep_their_versions(service: Service) -> None:
     assert service.constraints == ["numpy==2.0.2", "torch==2.9.0+cu126", "foo-bar-baz==1!2.0rc1"]
 
 
-def test_of_duplicates_imported_version_is_kept(service: Service) -> None:
+def test_imported_version_of_duplicates_is_kept(service: Service) -> None:
     """Test two versions, as on Colab, where the system's Python packages come after Colab's."""
     service.modules.remove("jax")
     service.installed = [("PyParsing", "3.2.3"), ("pyparsing", "2.4.7")]
@@ -143,7 +143,7 @@ def test_mxnet_is_installed_without_its_numpy(
 
 
 @pytest.mark.parametrize("errors", [["No route"], [CONFLICT, "No route"]])
-def test_pips_error_is_shown_with_command(service: Service, errors: list[str]) -> None:
+def test_pip_error_is_shown_with_command(service: Service, errors: list[str]) -> None:
     service.modules.remove("paddle")
     service.errors = errors
     with pytest.raises(RuntimeError) as raised:
@@ -154,7 +154,7 @@ def test_pips_error_is_shown_with_command(service: Service, errors: list[str]) -
     assert message.endswith("No route")
 
 
-def test_missing_packages_are_reported_if_install_forbidden(
+def test_missing_packages_are_reported_if_installing_is_forbidden(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("D2L_COMPAT_INSTALL", "never")
@@ -165,11 +165,11 @@ def test_missing_packages_are_reported_if_install_forbidden(
         "paddlepaddle is not installed, and D2L_COMPAT_INSTALL=never: "
         "run `make env FRAMEWORKS=paddle` in the project's folder"
     )
-    d2l_compat.install("jax")  # nothing of it is missing
+    d2l_compat.install("jax")  # no package of JAX is missing
     assert service.calls == []
 
 
-def test_unknown_framework_is_refused(service: Service) -> None:
+def test_unknown_framework_is_rejected(service: Service) -> None:
     with pytest.raises(ValueError, match="framework 'torch': need one of pytorch, tensorflow"):
         d2l_compat.install("torch")
     assert service.calls == []

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from d2l_compat._mxnet_numpy import REMOVED, removed_names
+from d2l_compat._mxnet_numpy import REMOVED, add_removed_names
 
 needs_mxnet = pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed")
 
@@ -22,7 +22,7 @@ def run(program: str, *options: str) -> None:
 
 def test_removed_names_exist_only_inside_context() -> None:
     before = dict(vars(np))
-    with removed_names():
+    with add_removed_names():
         assert REMOVED.keys() <= vars(np).keys()
         assert np.Inf == np.inf
     assert vars(np) == before
@@ -30,7 +30,7 @@ def test_removed_names_exist_only_inside_context() -> None:
 
 def test_numpy_is_restored_after_failed_import() -> None:
     before = dict(vars(np))
-    with pytest.raises(ImportError), removed_names():
+    with pytest.raises(ImportError), add_removed_names():
         raise ImportError
     assert vars(np) == before
 
@@ -39,7 +39,7 @@ def test_existing_numpy_names_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in REMOVED:  # as in a NumPy that has removed nothing yet
         monkeypatch.setattr(np, name, f"NumPy's own {name}", raising=False)
     before = dict(vars(np))
-    with removed_names():
+    with add_removed_names():
         assert vars(np) == before
     assert vars(np) == before
 
@@ -61,7 +61,7 @@ def test_restored_functions_behave_as_before(name: str, arguments: tuple, expect
 
 
 def test_financial_functions_name_their_package() -> None:
-    with pytest.raises(RuntimeError, match="npv: gone from NumPy"):
+    with pytest.raises(RuntimeError, match="npv: removed from NumPy"):
         REMOVED["npv"](0.1, [1, 2])
 
 

@@ -13,7 +13,7 @@ pytestmark = [
     pytest.mark.release,
     pytest.mark.skipif(
         not all(find_spec(each.module.partition(".")[0]) for each in PACKAGES),
-        reason="needs all of them",
+        reason="some frameworks are not installed",
     ),
 ]
 
@@ -32,6 +32,6 @@ def test_all_import_in_one_process() -> None:
 
 
 def test_paddle_after_tensorflow_crashes_interpreter() -> None:
-    """Test a fault of Paddle. Once fixed, delete this test and the sentence in README.md."""
+    """Test a bug of Paddle. Once it is fixed, delete this test and the sentence in README.md."""
     process = import_packages("tensorflow", "paddle")
     assert process.returncode < 0, f"no crash, but exit code {process.returncode}: {process.stderr}"

@@ -19,7 +19,7 @@ from PIL import Image
 from d2l_compat._shared.description import describe
 from d2l_compat._shared.fonts import FAMILY, find_fallback_fonts
 from d2l_compat._shared.plot import as_png, as_svg, plot, set_figsize, show_heatmaps
-from d2l_compat._shared.plt import plt as readers
+from d2l_compat._shared.plt import plt as d2l_plt
 from tests.shim.each.rules import matches_message
 from tools.compare.drawing import is_heat_map, read_heat_map
 from tools.compare.pixels import render
@@ -75,7 +75,7 @@ def test_curves_may_have_own_x_and_length() -> None:
 
 
 @pytest.mark.parametrize("curves", [Y[:1], Y], ids=["one curve", "two curves"])
-def test_without_y_curves_are_drawn_against_their_index(curves: list[list[float]]) -> None:
+def test_single_argument_is_plotted_against_index(curves: list[list[float]]) -> None:
     plot(curves)
     assert curve_points() == [([0, 1, 2], curve) for curve in curves]
 
@@ -109,7 +109,7 @@ def test_axes_get_labels_limits_and_scales() -> None:
     assert tuple(axes.figure.get_size_inches()) == (6, 2.5)
 
 
-def test_other_settings_are_matplotlibs() -> None:
+def test_other_settings_are_matplotlib_defaults() -> None:
     plot(X, Y)
     axes = plt.gca()
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("", "")
@@ -177,7 +177,7 @@ def test_nan_does_not_affect_scale() -> None:
     assert images()[0].get_clim() == (1, 3)
 
 
-def test_heat_map_defaults() -> None:
+def test_heat_map_has_defaults() -> None:
     show_heatmaps(np.eye(3)[None, None], "Keys", "Queries")
     (image,) = images()
     assert image.get_cmap().name == "Reds"
@@ -218,25 +218,25 @@ def test_heat_maps_are_described_with_shared_labels() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_negative_zero_is_described_as_zero(dtype: Any) -> None:
+def test_tiny_numbers_are_described_as_zero(dtype: Any) -> None:
     smallest = np.finfo(np.float32).smallest_normal
     show_heatmaps(np.array([[[[0, 1e-40, -1e-40, smallest, -smallest, 1]]]], dtype), "K", "Q")
     assert "3 of 6 zero" in describe(plt.gcf())
 
 
 def test_plt_is_pyplot_with_old_stem_argument() -> None:
-    got = readers.stem([1, 2, 3], [0.1, 0.2, 0.7], use_line_collection=True)
+    got = d2l_plt.stem([1, 2, 3], [0.1, 0.2, 0.7], use_line_collection=True)
     want = plt.figure().gca().stem([1, 2, 3], [0.1, 0.2, 0.7])
     for ours, theirs in zip(
         got.stemlines.get_segments(), want.stemlines.get_segments(), strict=True
     ):
         np.testing.assert_array_equal(ours, theirs)
     assert len(got.stemlines.get_segments()) == 3
-    assert readers.gcf() is plt.gcf()
-    assert readers.figure is plt.figure
-    assert dir(readers) == dir(plt)
+    assert d2l_plt.gcf() is plt.gcf()
+    assert d2l_plt.figure is plt.figure
+    assert dir(d2l_plt) == dir(plt)
     with pytest.raises(TypeError, match="whatever"):
-        readers.stem([1], [2], whatever=True)
+        d2l_plt.stem([1], [2], whatever=True)
 
 
 def test_curves_are_described_by_their_names() -> None:
@@ -246,7 +246,7 @@ def test_curves_are_described_by_their_names() -> None:
     assert text.endswith("Curve: 2 points from (1, 5.00) to (2, 6.00), values from 5.00 to 6.00.")
 
 
-def test_gaps_are_left_out_of_curves_extent() -> None:
+def test_extent_ignores_gaps() -> None:
     plot([0.0, np.nan, 2.0])
     assert describe(plt.gcf()).endswith("to (2, 2.00), values from 0.00 to 2.00.")
 
@@ -302,7 +302,7 @@ def test_svg_has_no_date_or_version() -> None:
 
 
 @pytest.mark.parametrize("draw", DRAWINGS)
-def test_svg_and_png_show_same_picture(draw: Any) -> None:
+def test_svg_and_png_show_same_image(draw: Any) -> None:
     draw()
     png, metadata = as_png(plt.gcf())
     pixels = np.asarray(Image.open(BytesIO(png)).convert("L"), float)
@@ -326,7 +326,7 @@ def test_heat_map_cells_are_coloured_squares() -> None:
     assert "<image" not in svg
     (heat_map,) = filter(is_heat_map, ElementTree.fromstring(svg).iter())
     colors = mpl.colormaps["Blues"](np.nan_to_num(numbers), bytes=True)
-    colors[0, 2] = 0  # blank
+    colors[0, 2] = 0  # transparent
     np.testing.assert_array_equal(read_heat_map(heat_map), colors)
 
 

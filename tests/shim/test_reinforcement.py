@@ -1,4 +1,4 @@
-"""Tests of D2L's frozen lake and the maps of values learned on it, against values by hand and from gym 0.21."""
+"""Tests of D2L's frozen lake and the maps of values learned on it, against values computed by hand and by gym 0.21."""
 
 import copy
 import random
@@ -40,20 +40,20 @@ def info() -> dict[str, Any]:
 
 def outcome(state: int, action: int) -> tuple[float, int, float, bool]:
     """Return probability, next state, reward and whether the episode ends, by the rules."""
-    place = divmod(state, 4)
-    if LAKE[place] in ("G", "H"):
+    cell = divmod(state, 4)
+    if LAKE[cell] in ("G", "H"):
         return 1.0, state, 0, True
-    row, column = np.clip(np.add(place, MOVES[action]), 0, 3)
-    there = LAKE[row, column]
-    return 1.0, 4 * row + column, float(there == "G"), there in ("G", "H")
+    row, column = np.clip(np.add(cell, MOVES[action]), 0, 3)
+    letter = LAKE[row, column]
+    return 1.0, 4 * row + column, float(letter == "G"), letter in ("G", "H")
 
 
 def test_lake_follows_its_rules(info: dict[str, Any]):
     assert info["desc"].astype(str).tolist() == LAKE.tolist()
     assert info["desc"].dtype.kind == "S"  # D2L's code decodes it
     assert (info["num_states"], info["num_actions"]) == (16, 4)
-    places = [info[f"{what}_idx"] for what in ("trans_prob", "nextstate", "reward", "done")]
-    assert places == [0, 1, 2, 3]
+    positions = [info[f"{what}_idx"] for what in ("trans_prob", "nextstate", "reward", "done")]
+    assert positions == [0, 1, 2, 3]
     assert info["mdp"] == {(s, a): [outcome(s, a)] for s in range(16) for a in range(4)}
     keys = {"desc", "num_states", "num_actions", "mdp", "env"}
     assert info.keys() == keys | {f"{x}_idx" for x in ("trans_prob", "nextstate", "reward", "done")}
@@ -70,16 +70,16 @@ def test_frozen_lake_and_make_env_agree(info: dict[str, Any]):
 def test_value_iteration_finds_shortest_path(info: dict[str, Any]):
     V = np.zeros(16)
     for _ in range(10):
-        worth = {pair: p * (r + 0.95 * V[s]) for pair, ((p, s, r, _),) in info["mdp"].items()}
-        V = np.array([max(worth[s, a] for a in range(4)) for s in range(16)])
+        Q = {pair: p * (r + 0.95 * V[s]) for pair, ((p, s, r, _),) in info["mdp"].items()}
+        V = np.array([max(Q[s, a] for a in range(4)) for s in range(16)])
     want = np.where(DISTANCES > 0, 0.95 ** (DISTANCES - 1.0), 0)
     np.testing.assert_allclose(V.reshape(4, 4), want, atol=1e-12)
 
 
-# The environment, which behaves as gym's
+# The environment, which behaves like gym's
 
 
-def test_walk_to_goal(info: dict[str, Any]):
+def test_walk_reaches_goal(info: dict[str, Any]):
     env = info["env"]
     for _ in range(2):  # and once more from the start
         assert env.reset() == 0
@@ -124,7 +124,7 @@ def test_actions_may_be_any_integer_type(info: dict[str, Any], action: Any):
     assert env.step(action)[0] == 4
 
 
-def test_other_attributes_are_gymnasiums(info: dict[str, Any]):
+def test_other_attributes_come_from_gymnasium(info: dict[str, Any]):
     env = info["env"]
     assert (env.nS, env.nA, env.action_space.n, env.observation_space.n) == (16, 4, 4, 16)
     assert env.P[14][RIGHT] == info["mdp"][14, RIGHT]
@@ -147,18 +147,18 @@ def test_copies_are_independent(info: dict[str, Any]):
 # Seeds
 
 # The actions that gym 0.21 drew with these seeds.
-DRAWN = {
+GYM_ACTIONS = {
     0: [0, 2, 2, 3, 1, 3, 0, 3, 2, 2, 1, 1, 1, 3, 3, 2, 1, 0, 1, 2],
     7: [0, 3, 0, 3, 3, 0, 0, 3, 0, 0, 2, 0, 3, 1, 0, 2, 3, 1, 2, 1],
 }
 
 
-@pytest.mark.parametrize("seed", DRAWN)
+@pytest.mark.parametrize("seed", GYM_ACTIONS)
 def test_actions_are_drawn_as_gym_drew_them(seed: int):
     space = d2l.make_env("FrozenLake-v1", seed)["env"].action_space
-    assert [space.sample() for _ in range(20)] == DRAWN[seed]
+    assert [space.sample() for _ in range(20)] == GYM_ACTIONS[seed]
     assert space.seed(0) == [0]
-    assert [space.sample() for _ in range(20)] == DRAWN[0]
+    assert [space.sample() for _ in range(20)] == GYM_ACTIONS[0]
 
 
 def test_unseeded_lakes_differ():
@@ -174,7 +174,7 @@ def test_seed_applies_to_next_reset(info: dict[str, Any]):
     env.reset()
     numbers = env.unwrapped.np_random.random(3)
     assert (env.unwrapped.np_random.random(3) != numbers).all()
-    env.reset()  # goes on
+    env.reset()  # without a new seed
     assert (env.unwrapped.np_random.random(3) != numbers).all()
     env.seed(5)
     env.reset()
@@ -182,7 +182,7 @@ def test_seed_applies_to_next_reset(info: dict[str, Any]):
 
 
 def test_q_learning_matches_results_on_gym(info: dict[str, Any]):
-    """Test D2L's page, which says that about 250 episodes are needed."""
+    """Test that about 250 episodes suffice, as D2L's page says."""
     random.seed(0)
     env = info["env"]
     Q = np.zeros((16, 4))
@@ -204,7 +204,7 @@ def test_q_learning_matches_results_on_gym(info: dict[str, Any]):
     assert Q.argmax(axis=1).tolist() == [1, 0, 1, 0, 1, 0, 1, 0, 2, 1, 1, 0, 0, 2, 2, 0]
 
 
-# Where gymnasium is missing
+# A missing or old gymnasium
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_letters_are_legible_on_cells():
         assert letters.tolist() == LAKE.tolist()
         (quiver,) = (each for each in axes.collections if hasattr(each, "U"))
         assert [tuple(rgba[:3]) for rgba in quiver.get_facecolor()] == [
-            colors[place] for place in arrows(axes)
+            colors[cell] for cell in arrows(axes)
         ]
 
 
@@ -409,14 +409,14 @@ def q_map(V: Any = ZEROS, pi: Any = ZEROS) -> None:
     d2l.show_Q_function_progress(LAKE, V, pi)
 
 
-KNOWN = "'FrozenLake-v1', the one environment that is known"
+NAME = "'FrozenLake-v1', the only environment"
 ACTION = "0 (left), 1 (down), 2 (right) or 3 (up)"
 STATES = "shape (steps, 16), a number for each state of the map, and at least one step"
 LETTERS = "letters (rows, columns), like env_info['desc']"
 # fmt: off
 BAD_CALLS: dict[str, Callable[[], Any]] = {
-    f"ValueError: name: got ''; need {KNOWN}": d2l.make_env,
-    f"ValueError: name: got list; need {KNOWN}": lambda: d2l.make_env(["a"]),
+    f"ValueError: name: got ''; need {NAME}": d2l.make_env,
+    f"ValueError: name: got list; need {NAME}": lambda: d2l.make_env(["a"]),
     f"ValueError: action: got an action of 4; need {ACTION}": lambda: step(4),
     f"ValueError: action: got an action of 1.5; need {ACTION}": lambda: step(1.5),
     f"ValueError: action: got 2 numbers; need one: {ACTION}": lambda: step([1, 2]),

@@ -85,7 +85,7 @@ def test_single_signature_is_read() -> None:
         ),
     ],
 )
-def test_bad_arguments_are_refused(make: Any, error: type[Exception], message: str) -> None:
+def test_bad_arguments_are_rejected(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error) as caught:
         make()
     assert str(caught.value) == message

@@ -1,7 +1,7 @@
-"""Tests of how texts of D2L's chapters on natural language are read, where upstream's d2l differs.
+"""Tests of the texts of D2L's chapters on natural language, if upstream's d2l reads them differently.
 
-Where it does not, tests/shim/each/test_oracle.py compares them. Batches are tested in tests/shim/each/test_language.py,
-bad arguments by tests/shim/each/rules.py.
+If not, tests/shim/each/test_oracle.py compares them. Batches are tested in tests/shim/each/test_language.py, bad
+arguments by tests/shim/each/rules.py.
 """
 
 import random
@@ -20,19 +20,19 @@ from d2l_compat._shared.description import describe
 
 
 @pytest.fixture
-def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that replaces D2L's zip of a name by one with these files."""
+def write_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that replaces D2L's zip of this name by one with these files."""
     monkeypatch.setenv("D2L_DATA", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
-    def make(name: str, inside: str, **files: str) -> None:
+    def write(name: str, inside: str, **files: str) -> None:
         address = hub.DATA_HUB[name][0]
         monkeypatch.setitem(hub.DATA_HUB, name, (address, None))
         with zipfile.ZipFile(tmp_path / address.rpartition("/")[2], "w") as archive:
             for file, text in files.items():
                 archive.writestr(f"{inside}/{file.replace('__', '.')}", text)
 
-    return make
+    return write
 
 
 # Words and their contexts
@@ -59,9 +59,9 @@ def test_noise_words_follow_counts_to_power_of_three_quarters():
 # Vectors
 
 
-def test_vectors_may_have_header_line(put: Any):
-    put("glove.6b.50d", "glove.6B.50d", vec__txt="the 0.5 -1 2e-1\nof 1 2 3\n")
-    put("wiki.en", "wiki.en", vec__txt="2 3\nthe 0.5 -1 2e-1 \nof 1 2 3 \n")
+def test_vectors_may_have_header_line(write_zip: Any):
+    write_zip("glove.6b.50d", "glove.6B.50d", vec__txt="the 0.5 -1 2e-1\nof 1 2 3\n")
+    write_zip("wiki.en", "wiki.en", vec__txt="2 3\nthe 0.5 -1 2e-1 \nof 1 2 3 \n")
     for name in ("glove.6b.50d", "wiki.en"):
         tokens, table = vectors.read(name)
         assert tokens == ["<unk>", "the", "of"]
@@ -77,8 +77,8 @@ def test_vectors_may_have_header_line(put: Any):
         ("the 0.5 x\n", r"embedding_name: got the \(could not convert .*; need numbers"),
     ],
 )
-def test_malformed_vectors_are_refused(put: Any, text: str, message: str):
-    put("wiki.en", "wiki.en", vec__txt=text)
+def test_malformed_vectors_are_rejected(write_zip: Any, text: str, message: str):
+    write_zip("wiki.en", "wiki.en", vec__txt=text)
     with pytest.raises(ValueError, match=message):
         vectors.read("wiki.en")
 
@@ -99,7 +99,7 @@ def test_tokens_of_pairs_are_masked():
     random.seed(4)
     text = [[f"{'abcdefgh'[i]} {n} x y z" for i in range(8)] for n in range(40)]
     vocab, columns = wiki.make_examples(text, 20)
-    tokens, segments, lens, positions, weights, labels, follow = columns
+    tokens, segments, lens, positions, weights, labels, is_next_labels = columns
     assert (len(tokens), tokens.shape[1]) == (40 * 7, 20)
     assert (lens == 13).all()
     assert positions.shape == weights.shape == labels.shape == (280, 3)
@@ -108,15 +108,15 @@ def test_tokens_of_pairs_are_masked():
     assert (labels[:, 2] == 0).all()
     assert (tokens[:, 13:] == vocab["<pad>"]).all()
     assert (segments == [0] * 7 + [1] * 6 + [0] * 7).all()
-    assert 0.4 < follow.mean() < 0.6
+    assert 0.4 < is_next_labels.mean() < 0.6
     rows = np.arange(280)[:, None]
     masked = tokens[rows, positions[:, :2]]
     assert 0.7 < (masked == vocab["<mask>"]).mean() < 0.9
     assert 0.05 < (masked == labels[:, :2]).mean() < 0.17
     assert (positions[:, 0] < positions[:, 1]).all()
-    whole = tokens.copy()
-    whole[rows, positions[:, :2]] = labels[:, :2]
-    for line, is_next in zip(whole, follow, strict=True):
+    restored = tokens.copy()
+    restored[rows, positions[:, :2]] = labels[:, :2]
+    for line, is_next in zip(restored, is_next_labels, strict=True):
         words = vocab.to_tokens(line[:13])
         assert [words[0], words[6], words[12]] == ["<cls>", "<sep>", "<sep>"]
         assert words[3:6] == words[9:12] == ["x", "y", "z"]
@@ -129,19 +129,19 @@ def test_masking_covers_all_sentences_words_and_tokens():
     random.seed(6)
     too_long = "g h i j " * 5  # so that these words are not rare
     text = [["a b", "c d", "e f"]] * 5 + [["g h", "i j", too_long]]
-    places, seconds, others = set(), set(), set()
+    masked, seconds, replacements = set(), set(), set()
     for _ in range(200):
-        vocab, (tokens, _, _, positions, _, labels, follow) = wiki.make_examples(text, 7)
-        columns = tokens, positions[:, 0], labels[:, 0], follow
-        for line, place, label, is_next in zip(*columns, strict=True):
-            places.add(place)
-            if line[place] != label:
-                others.add(line[place])
-            if place < 4 and not is_next:  # the second sentence has no mask
+        vocab, (tokens, _, _, positions, _, labels, is_next_labels) = wiki.make_examples(text, 7)
+        columns = tokens, positions[:, 0], labels[:, 0], is_next_labels
+        for line, position, label, is_next in zip(*columns, strict=True):
+            masked.add(position)
+            if line[position] != label:
+                replacements.add(line[position])
+            if position < 4 and not is_next:  # the second sentence has no mask
                 seconds.add(" ".join(vocab.to_tokens(line[4:6])))
-    assert places == {1, 2, 4, 5}
+    assert masked == {1, 2, 4, 5}
     assert seconds == {"a b", "c d", "e f", "g h", "i j"}
-    assert others == {*range(len(vocab))}
+    assert replacements == {*range(len(vocab))}
 
 
 def test_too_long_pairs_are_skipped():
@@ -154,7 +154,7 @@ def test_too_long_pairs_are_skipped():
 
 
 def test_network_needs_output_for_each_class():
-    with pytest.raises(ValueError, match=r"net: got shape \(1, 3\) from it; need \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"net: got an output of shape \(1, 3\); need \(1, 2\)"):
         sentences.best_name(sentences.SENTIMENTS, [[0.1, 0.2, 0.7]])
 
 
@@ -179,7 +179,7 @@ def test_histogram_is_described():
         (
             lambda: d2l.get_negatives([[1]], d2l.Vocab(["a"]), Counter(a=3), 5),
             ValueError,
-            "all_contexts: got a context with all words in it; need a word that is not in it",
+            "all_contexts: got a context with all words in it; need at least one word outside of it",
         ),
         (lambda: d2l.read_imdb("x", True), FileNotFoundError, "data_dir: got x/train/pos .*need a"),
         (lambda: d2l.read_snli("x", 0), FileNotFoundError, "data_dir: got x/snli_1.0_test.txt .*n"),
@@ -190,7 +190,7 @@ def test_bad_input_raises_clear_errors(call: Any, error: type[Exception], messag
         call()
 
 
-def test_pairs_without_columns_are_refused(tmp_path: Path):
+def test_pairs_without_columns_are_rejected(tmp_path: Path):
     (tmp_path / "snli_1.0_train.txt").write_text("head\nneutral\tA person\n")
     with pytest.raises(ValueError, match="with fewer columns; need a label, a premise and a hypo"):
         d2l.read_snli(tmp_path, True)

@@ -17,7 +17,7 @@ from statistics import median
 from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 
 # On today's NumPy, MXNet and upstream's d2l for MXNet can only be imported with the shim's help.
-MXNET = "from d2l_compat._mxnet_numpy import removed_names\nwith removed_names(): import mxnet\n"
+MXNET = "from d2l_compat._mxnet_numpy import add_removed_names\nwith add_removed_names(): import mxnet\n"
 # How to import a framework if the shim uses more modules than its top-level packages.
 FRAMEWORK_IMPORTS = {
     "jax": "import jax, flax.linen",

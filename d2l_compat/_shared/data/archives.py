@@ -11,7 +11,7 @@ from tarfile import TarFile
 from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
-from d2l_compat._shared.checks import fault
+from d2l_compat._shared.checks import message
 from d2l_compat._shared.data.files import describe_space, lock_folder, rephrase_os_errors
 
 # An archive may unpack to _MAX_RATIO times its own size: real data compress far less, and a zip bomb is a thousand
@@ -24,7 +24,7 @@ _CHUNK_SIZE = 2**20
 _END_OF_TAR = bytes(512)
 _END_OF_ZIP = b"PK\5\6"  # followed by 18 bytes and a comment of up to 2**16 bytes
 
-# Any other error while an archive is unpacked is the archive's fault.
+# Errors of the disk. Any other error while an archive is unpacked is due to the archive.
 _DISK_ERRORS = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -39,7 +39,7 @@ _DISK_ERRORS = {
 def unpack(path: Path, folder: Path) -> None:
     """Unpack a .zip, .tar or .tar.gz file into ``folder``, completely or not at all; existing files are replaced.
 
-    Raises ValueError for a file of another kind, a broken one, one that would write outside of the folder or unpack to
+    Raises ValueError for another kind of file, or one that is broken, would write outside of the folder or unpack to
     too many bytes, and OSError if it cannot be read or written.
     """
     with ExitStack() as stack:
@@ -47,7 +47,7 @@ def unpack(path: Path, folder: Path) -> None:
             file = stack.enter_context(path.open("rb"))
         stack.enter_context(rephrase_os_errors("folder", folder, describe_space()))
         folder = folder.resolve()
-        existing = next(place for place in (folder, *folder.parents) if place.exists())
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
         scratch = Path(stack.enter_context(TemporaryDirectory(dir=existing, prefix=".unpacking-")))
         target = scratch / "new" / folder.relative_to(existing)
         target.mkdir(parents=True)
@@ -67,7 +67,7 @@ def unpack(path: Path, folder: Path) -> None:
 
 @contextmanager
 def _rephrase_archive_errors(path: Path) -> Iterator[None]:
-    """Re-raise errors that are the archive's fault as ValueError."""
+    """Re-raise errors that are due to the archive as ValueError."""
     try:
         yield
     except Exception as error:  # broken bytes can raise nearly anything
@@ -75,7 +75,7 @@ def _rephrase_archive_errors(path: Path) -> Iterator[None]:
             raise
         got = f"{path} ({str(error) or type(error).__name__})"
         need = "a whole .zip, .tar or .tar.gz file whose members stay in their folder"
-        raise ValueError(fault("filename", got, need)) from error
+        raise ValueError(message("filename", got, need)) from error
 
 
 def _size_limit(size: int) -> int:
@@ -86,7 +86,7 @@ def _open(file: BufferedReader, suffix: str, max_size: int) -> ZipFile | TarFile
     if suffix == ".zip":
         return ZipFile(file)
     if suffix not in (".tar", ".gz"):
-        raise ValueError("another suffix")
+        raise ValueError("unknown suffix")
     if file.peek(2)[:2] != b"\x1f\x8b":
         return TarFile.open(fileobj=file, mode="r:")
     tar_file = GzipFile(fileobj=file)
@@ -103,10 +103,10 @@ def _check_gzip(file: GzipFile, max_size: int) -> None:
 
 def _members(archive: ZipFile | TarFile) -> Iterator[tuple[str, int]]:
     """Yield the name and the size of each member. Raises ValueError if Python would overlook some."""
-    return _members_of_tar(archive) if isinstance(archive, TarFile) else _members_of_zip(archive)
+    return _tar_members(archive) if isinstance(archive, TarFile) else _zip_members(archive)
 
 
-def _members_of_zip(archive: ZipFile) -> Iterator[tuple[str, int]]:
+def _zip_members(archive: ZipFile) -> Iterator[tuple[str, int]]:
     members = archive.infolist()
     yield from ((member.filename, member.file_size) for member in members)
     assert archive.fp is not None
@@ -114,10 +114,10 @@ def _members_of_zip(archive: ZipFile) -> Iterator[tuple[str, int]]:
     _, _, end = archive.fp.read().rpartition(_END_OF_ZIP)
     count = int.from_bytes(end[6:8], "little")
     if count not in (len(members) % 2**16, 2**16 - 1):  # 2**16 - 1: the count is stored elsewhere
-        raise ValueError(f"{len(members)} members in place of {count}")
+        raise ValueError(f"{len(members)} members instead of {count}")
 
 
-def _members_of_tar(archive: TarFile) -> Iterator[tuple[str, int]]:
+def _tar_members(archive: TarFile) -> Iterator[tuple[str, int]]:
     for member in archive:
         if not (member.isfile() or member.isdir()):
             raise ValueError(f"{member.name} is neither a file nor a folder")
@@ -126,7 +126,7 @@ def _members_of_tar(archive: TarFile) -> Iterator[tuple[str, int]]:
     assert archive.fileobj is not None
     archive.fileobj.seek(archive.offset)
     if archive.fileobj.read(len(_END_OF_TAR)) != _END_OF_TAR:
-        raise ValueError("broken, or without an end")
+        raise ValueError("broken or truncated")
 
 
 def _check_members(members: Iterable[tuple[str, int]], max_size: int) -> int:
@@ -134,7 +134,7 @@ def _check_members(members: Iterable[tuple[str, int]], max_size: int) -> int:
     total = 0
     for name, size in members:
         if not _is_inside(name):
-            raise ValueError(f"{name} leads out of it")
+            raise ValueError(f"{name} is outside of the folder")
         total += max(size, _BLOCK)
         _check_size(total, max_size)
     return total
@@ -159,7 +159,7 @@ def _extract(archive: ZipFile | TarFile, folder: Path) -> None:
 
 
 def _move(new: Path, target: Path, old: Path) -> None:
-    """Move everything in ``new`` into ``target``, and what it replaces into ``old``.
+    """Move everything in ``new`` into ``target``, and the files that it replaces into ``old``.
 
     If something cannot be moved, everything is moved back.
     """
@@ -171,19 +171,19 @@ def _move(new: Path, target: Path, old: Path) -> None:
 def _move_each(new: Path, target: Path, old: Path, undo: ExitStack) -> None:
     old.mkdir()
     for member in sorted(new.iterdir()):
-        place = target / member.name
-        is_taken = os.path.lexists(place)
-        if is_taken and member.is_dir() != place.is_dir():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place))
-        if is_taken and member.is_dir():
-            _move_each(member, place, old / member.name, undo)
-        elif is_taken:
-            _back_up(place, old / member.name)
-            undo.callback((old / member.name).replace, place)
-            member.replace(place)
+        path = target / member.name
+        exists = os.path.lexists(path)
+        if exists and member.is_dir() != path.is_dir():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        if exists and member.is_dir():
+            _move_each(member, path, old / member.name, undo)
+        elif exists:
+            _back_up(path, old / member.name)
+            undo.callback((old / member.name).replace, path)
+            member.replace(path)
         else:
-            member.replace(place)
-            undo.callback(place.replace, member)
+            member.replace(path)
+            undo.callback(path.replace, member)
 
 
 def _back_up(path: Path, backup: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import check_instance, fault
+from d2l_compat._shared.checks import check_instance, message
 from d2l_compat._shared.data.files import rephrase_os_errors
 
 Numbers = dict[int, dict[str, int]]  # for each field, counted from 1, the number of each value
@@ -26,9 +26,9 @@ def read(data_path: str | Path, num_feat: int) -> tuple[NDArray[np.float32], lis
     rows = [row for row in rows if len(row) == num_feat + 1]
     need = f"lines of a label, 0 or 1, and {num_feat} values"
     if not rows:
-        raise ValueError(fault("data_path", "no such line", need))
+        raise ValueError(message("data_path", "no valid lines", need))
     if invalid := {row[0] for row in rows} - {"0", "1"}:
-        raise ValueError(fault("data_path", f"a label {min(invalid)!r}", need))
+        raise ValueError(message("data_path", f"a label {min(invalid)!r}", need))
     labels = np.array([row[0] for row in rows], "float32")
     return labels, [tuple(row[1:]) for row in rows]
 
@@ -45,14 +45,14 @@ def number_values(rows: list[Row], min_threshold: int) -> tuple[Numbers, dict[in
 
 def check_numbers(feat_mapper: Any, defaults: Any, num_feat: int) -> None:
     """Check that both arguments are dictionaries with a key for each field."""
-    need = f"what another CTRDataset of {num_feat} fields has, or None for both"
+    need = f"those of another CTRDataset with {num_feat} fields, or None for both"
     mappings = feat_mapper, defaults
     if any(not isinstance(mapping, dict) for mapping in mappings):
         got = " and ".join(type(mapping).__name__ for mapping in mappings)
-        raise TypeError(fault("feat_mapper and defaults", got, need))
+        raise TypeError(message("feat_mapper and defaults", got, need))
     if any(mapping.keys() != {*range(1, num_feat + 1)} for mapping in mappings):
         got = " and ".join(f"{len(mapping)} fields" for mapping in mappings)
-        raise ValueError(fault("feat_mapper and defaults", got, need))
+        raise ValueError(message("feat_mapper and defaults", got, need))
 
 
 def encode(rows: list[Row], numbers: Numbers, defaults: dict[int, int]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Downloads of files, resumed after a broken connection, within limits of size and time."""
+"""Downloads of files, resumed after a lost connection, within limits of size and time."""
 
 import stat
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import HTTPHandler, HTTPSHandler, Request, build_opener
 
-from d2l_compat._shared.checks import fault
+from d2l_compat._shared.checks import message
 from d2l_compat._shared.data.files import describe_space, rephrase_os_errors, verify_check_sum
 
 _ATTEMPTS = 3
@@ -37,7 +37,7 @@ class _PermanentError(Exception):
 
 
 def to_https(url: str) -> str:
-    """Replace ``http`` in the address by ``https``, except for this machine itself."""
+    """Replace ``http`` in the address by ``https``, except for this machine's own address."""
     return url if _is_secure(url) else urlunsplit(urlsplit(url)._replace(scheme="https"))
 
 
@@ -50,7 +50,7 @@ def _is_secure(url: str) -> bool:
 def fetch(url: str, path: Path, check_sum: str | None) -> None:
     """Download a file to ``path``, which is replaced once the file is complete and checked.
 
-    Raises ConnectionError if the download fails, ValueError if it is another file or too large,
+    Raises ConnectionError if the download fails, ValueError if its check sum is wrong or it is too large,
     and OSError if it cannot be written.
     """
     _fetch(url, path, check_sum, _Clock())
@@ -95,7 +95,7 @@ def _receive_with_retries(url: str, part: Path, clock: "_Clock") -> None:
             if attempt == _ATTEMPTS or isinstance(error, _PermanentError):
                 name = part.name.removesuffix(".part")
                 need = f"a connection, or {name} in a folder that D2L_DATA names"
-                raise ConnectionError(fault("download", f"{url} ({error})", need)) from error
+                raise ConnectionError(message("download", f"{url} ({error})", need)) from error
 
 
 def _receive(url: str, part: Path, clock: "_Clock") -> None:
@@ -116,7 +116,7 @@ def _receive(url: str, part: Path, clock: "_Clock") -> None:
                 _check_size(url, received)
                 file.write(chunk)
     if total is not None and received < total:
-        raise _ConnectionLostError(f"broken off after {received} of {total} bytes")
+        raise _ConnectionLostError(f"interrupted after {received} of {total} bytes")
 
 
 def _request(url: str, start: int, clock: "_Clock") -> HTTPResponse:
@@ -131,7 +131,7 @@ def _request(url: str, start: int, clock: "_Clock") -> HTTPResponse:
         response = send(url)
     if not _is_secure(response.url):
         response.close()
-        raise _PermanentError(f"it leads to {response.url}, which is not https")
+        raise _PermanentError(f"it redirects to {response.url}, which is not https")
     return response
 
 
@@ -160,7 +160,7 @@ def _classify_errors() -> Iterator[None]:
 def _check_size(url: str, size: int) -> None:
     if size > _MAX_SIZE:
         got = f"{url} with {size} bytes or more"
-        raise ValueError(fault("download", got, f"a file of at most {_MAX_SIZE} bytes"))
+        raise ValueError(message("download", got, f"a file of at most {_MAX_SIZE} bytes"))
 
 
 class _Clock:

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
 
-from d2l_compat._shared.checks import check_instance, fault
+from d2l_compat._shared.checks import check_instance, message
 
 _ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256"}  # by length in hexadecimal digits
 _DIGITS = frozenset("0123456789abcdef")
 
 
-def read_check_sum(what: str, check_sum: str | None) -> str | None:
-    """Return the check sum in lower case. Raises TypeError or ValueError if it is of no known kind.
+def parse_check_sum(what: str, check_sum: str | None) -> str | None:
+    """Return the check sum in lower case. Raises TypeError or ValueError if its form is unknown.
 
-    A check sum with a wrong number of digits fits no file, yet one of D2L's pages has one and must run. It causes a
+    One of D2L's pages, which must run, has a check sum with a wrong number of digits. Such a check sum causes a
     warning, and the file is not checked.
     """
     if check_sum is None:
@@ -26,10 +26,10 @@ def read_check_sum(what: str, check_sum: str | None) -> str | None:
     check_instance(what, check_sum, str, need)
     digits = check_sum.lower()
     if not digits or not _DIGITS.issuperset(digits):
-        raise ValueError(fault(what, repr(check_sum), need))
+        raise ValueError(message(what, repr(check_sum), need))
     if len(digits) not in _ALGORITHMS:
-        message = fault(what, repr(check_sum), need)
-        warnings.warn(f"{message}; the file is taken as it comes, unchecked", stacklevel=4)
+        error = message(what, repr(check_sum), need)
+        warnings.warn(f"{error}; the file is not checked", stacklevel=4)
         return None
     return digits
 
@@ -45,7 +45,7 @@ def verify_check_sum(path: Path, check_sum: str | None) -> None:
     actual = _digest(path, check_sum)
     if actual != check_sum:
         name = path.name.removesuffix(".part")
-        raise ValueError(fault(name, f"check sum {actual}", f"{check_sum}; it is another file"))
+        raise ValueError(message(name, f"check sum {actual}", f"{check_sum}; it is another file"))
 
 
 def _digest(path: Path, check_sum: str) -> str:
@@ -55,27 +55,27 @@ def _digest(path: Path, check_sum: str) -> str:
 
 
 def describe_space(size: int | None = None) -> str:
-    """Describe a folder that can hold ``size`` bytes, or None for an unknown number."""
+    """Describe a folder with room for ``size`` bytes; None means an unknown number."""
     return f"a folder to write in, with room for {'it' if size is None else f'{size} bytes'}"
 
 
 @contextmanager
-def rephrase_os_errors(what: str, place: Path, need: str) -> Iterator[None]:
-    """Re-raise OSError with the project's wording, and the same type: ``place``, the reason, ``need``."""
+def rephrase_os_errors(what: str, path: Path, need: str) -> Iterator[None]:
+    """Re-raise OSError as the same type, with the project's wording: the path, the reason, and ``need``."""
     try:
         yield
     except OSError as error:
         if error.errno is None:  # raised by the project itself
             raise
-        got = f"{error.filename2 or error.filename or place} ({error.strerror})"
-        raise type(error)(fault(what, got, need)) from error
+        got = f"{error.filename2 or error.filename or path} ({error.strerror})"
+        raise type(error)(message(what, got, need)) from error
 
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder against other processes, so that the next one finds the file.
 
-    The lock is a file in the system's temporary folder, since the folder itself may be read-only, and holds only data.
+    The lock is a file in the system's temporary folder, since the folder itself may be read-only, and should contain only data.
     There are at most 256 locks; folders that share one only wait for each other.
     """
     from filelock import FileLock  # imported on first use, since it imports asyncio

@@ -1,7 +1,7 @@
 """Data sets from the network, or from the folder that ``D2L_DATA`` names.
 
-A download goes into ``NAME.part``, is resumed if it breaks off, is checked, and only then gets its
-name. So a file is never incomplete, and a failed download does not destroy an earlier file.
+A download goes into ``NAME.part``, is resumed if it is interrupted, is checked, and only then gets
+its name. So a file is never incomplete, and a failed download does not destroy an earlier file.
 """
 
 import errno
@@ -9,12 +9,12 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from d2l_compat._shared.checks import check_instance, fault
+from d2l_compat._shared.checks import check_instance, message
 from d2l_compat._shared.data.files import (
     describe_space,
     has_check_sum,
     lock_folder,
-    read_check_sum,
+    parse_check_sum,
     rephrase_os_errors,
     verify_check_sum,
 )
@@ -110,9 +110,9 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
     folder, the file there is checked, and ``folder`` gets a link to it; nothing is downloaded.
 
     Raises KeyError for a name that ``DATA_HUB`` does not have, FileNotFoundError if the folder of ``D2L_DATA`` has no
-    such file, ConnectionError if the download fails, ValueError if it is another file or too large, OSError if it cannot
-    be written, and ValueError or TypeError for an address or a check sum of another form. For a check sum with a wrong
-    number of digits it warns, and does not check the file.
+    such file, ConnectionError if the download fails, ValueError if its check sum is wrong or it is too large, OSError if it
+    cannot be written, and ValueError or TypeError for an address or a check sum of another form. A check sum with a
+    wrong number of digits causes a warning, and the file is not checked.
     """
     url, name, check_sum = _resolve(url, sha1_hash)
     check_instance("folder", folder, (str, os.PathLike), "a folder's name")
@@ -150,12 +150,13 @@ def _resolve(url: str, sha1_hash: str | None) -> tuple[str, str, str | None]:
     if not url.startswith(("http://", "https://")):
         if url not in DATA_HUB:
             known = ", ".join(DATA_HUB)
-            raise KeyError(fault("url", repr(url), f"an https address, or a name: {known}"))
+            raise KeyError(message("url", repr(url), f"an https address, or a name: {known}"))
         url, sha1_hash = DATA_HUB[url]
-    url, check_sum = to_https(url), read_check_sum("sha1_hash", sha1_hash)
+    url = to_https(url)
+    check_sum = parse_check_sum("sha1_hash", sha1_hash)
     name = Path(urlsplit(url).path).name
     if name in ("", ".."):
-        raise ValueError(fault("url", repr(url), "an address that ends in the name of a file"))
+        raise ValueError(message("url", repr(url), "an address that ends in the name of a file"))
     return url, name, check_sum
 
 
@@ -168,7 +169,7 @@ def _find_in_d2l_data(url: str, name: str, check_sum: str | None) -> Path | None
     with rephrase_os_errors("D2L_DATA", path, "a file that can be read"):
         if not path.is_file():
             need = f"{name} from {url} in the folder that D2L_DATA names"
-            raise FileNotFoundError(fault("D2L_DATA", f"{path.parent} without that file", need))
+            raise FileNotFoundError(message("D2L_DATA", f"{path.parent} without that file", need))
         verify_check_sum(path, check_sum)
     return path
 
@@ -186,7 +187,7 @@ def _link(path: Path, source: Path) -> None:
 def extract(filename: str | Path, folder: str | Path | None = None) -> None:
     """Unpack a .zip, .tar or .tar.gz file completely, or not at all, into ``folder``, by default its own.
 
-    Raises ValueError for a file of another kind, a broken one, one that would write outside of the folder or unpack to
+    Raises ValueError for another kind of file, or one that is broken, would write outside of the folder or unpack to
     too many bytes, and OSError if it cannot be read or written.
     """
     from d2l_compat._shared.data.archives import unpack  # imported on first use

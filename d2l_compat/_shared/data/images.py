@@ -1,4 +1,4 @@
-"""Fashion-MNIST: 70,000 pictures of clothes, 28 by 28 pixels, in ten classes (Xiao et al., 2017)."""
+"""Fashion-MNIST: 70,000 images of clothes, 28 by 28 pixels, in ten classes (Xiao et al., 2017)."""
 
 import gzip
 from pathlib import Path
@@ -25,10 +25,10 @@ LABELS = (
 )
 
 
-class Pictures:
-    """A sequence of pictures and labels.
+class ImageDataset:
+    """A sequence of images and labels.
 
-    A picture is float32 from 0 to 1, (1, height, width); a label is an integer of the type ``labels``. Pictures are
+    An image is float32 from 0 to 1, (1, height, width); a label is an integer of the type ``labels``. Images are
     resized when they are accessed, since all of them together could fill the memory.
     """
 
@@ -53,8 +53,8 @@ class Pictures:
         if image.shape != self.size:
             from PIL import Image  # imported on first use
 
-            picture = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
-            image = np.asarray(picture)
+            resized = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
+            image = np.asarray(resized)
         return image[None].astype(np.float32) / 255, self.labels[index]
 
 
@@ -77,7 +77,7 @@ def get_fashion_mnist_labels(labels: Any) -> list[str]:
 def _label_names(what: str, labels: Any) -> list[str]:
     numbers = to_numpy(what, labels).ravel()
     if wrong := [number for number in numbers.tolist() if number not in range(len(LABELS))]:
-        raise ValueError(checks.fault(what, wrong[0], f"labels from 0 to {len(LABELS) - 1}"))
+        raise ValueError(checks.message(what, wrong[0], f"labels from 0 to {len(LABELS) - 1}"))
     return [LABELS[int(number)] for number in numbers]
 
 
@@ -85,12 +85,12 @@ def check_sizes(batch_size: int, resize: Any) -> None:
     """Raise TypeError or ValueError unless all are sizes of at least 1."""
     checks.size("batch_size", batch_size)
     if not (isinstance(resize, (tuple, list)) and len(resize) == 2):
-        raise TypeError(checks.fault("resize", repr(resize), "(height, width), in pixels"))
+        raise TypeError(checks.message("resize", repr(resize), "(height, width), in pixels"))
     for size in resize:
         checks.size("resize", size)
 
 
-def picture_size(resize: Any) -> tuple[Any, ...]:
+def image_size(resize: Any) -> tuple[Any, ...]:
     """Return (height, width): 28, 28 if ``resize`` is None, a square if it is a number.
 
     The result is not checked.

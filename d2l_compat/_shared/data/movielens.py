@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault, format_value, real, size
+from d2l_compat._shared.checks import format_value, message, real, size
 from d2l_compat._shared.data.hub import download_extract
 
 COLUMNS = ["user_id", "item_id", "rating", "timestamp"]
@@ -39,10 +39,10 @@ def split(
     if split_mode == "seq-aware":
         return _split_newest(data)
     if split_mode != "random":
-        raise ValueError(fault("split_mode", format_value(split_mode), "'random' or 'seq-aware'"))
+        raise ValueError(message("split_mode", format_value(split_mode), "'random' or 'seq-aware'"))
     need = "a share, from 0 to 1"
     if not 0 <= real("test_ratio", test_ratio, need) <= 1:
-        raise ValueError(fault("test_ratio", test_ratio, need))
+        raise ValueError(message("test_ratio", test_ratio, need))
     is_train = draw(len(data)) < 1 - test_ratio
     return data[is_train], data[~is_train]
 
@@ -73,7 +73,7 @@ def list_interactions(
             items_by_user.setdefault(user, []).append(item)
         return users.tolist(), items.tolist(), [1] * len(users), items_by_user
     if feedback != "explicit":
-        raise ValueError(fault("feedback", format_value(feedback), "'explicit' or 'implicit'"))
+        raise ValueError(message("feedback", format_value(feedback), "'explicit' or 'implicit'"))
     ratings = data.iloc[:, 2].to_numpy().astype(int)
     matrix = np.zeros((num_items, num_users), "float32")
     matrix[items, users] = ratings
@@ -84,19 +84,20 @@ def _check_table(data: Any, num_users: Any, num_items: Any) -> None:
     """Check that a table's users and items are counted from 1 to ``num_users`` and ``num_items``."""
     if not hasattr(data, "iloc") or data.ndim != 2 or data.shape[1] < len(COLUMNS):
         need = f"a pandas table with {', '.join(COLUMNS)}"
-        raise TypeError(fault("data", format_value(data), need))
+        raise TypeError(message("data", format_value(data), need))
     counts = size("num_users", num_users), size("num_items", num_items)
     for column, (what, count) in enumerate(zip(("users", "items"), counts, strict=True)):
         numbers = data.iloc[:, column]
         if len(numbers) and not 1 <= numbers.min() <= numbers.max() <= count:
             got = f"{what} from {numbers.min()} to {numbers.max()}"
-            raise ValueError(fault("data", got, f"{what} from 1 to {count}"))
+            raise ValueError(message("data", got, f"{what} from 1 to {count}"))
 
 
 def _import_pandas() -> ModuleType:
     try:
         import pandas  # type: ignore[import-untyped]
     except ModuleNotFoundError:
-        message = "pandas is needed for MovieLens' ratings, and it is not installed. "
-        raise ImportError(f"{message}Install it: pip install pandas") from None
+        raise ImportError(
+            "pandas is needed for MovieLens' ratings, and it is not installed. Install it: pip install pandas"
+        ) from None
     return pandas

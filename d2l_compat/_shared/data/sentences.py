@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import check_instance, fault, format_value, size
+from d2l_compat._shared.checks import check_instance, format_value, message, size
 from d2l_compat._shared.data.files import rephrase_os_errors
 from d2l_compat._shared.data.hub import download_extract
 from d2l_compat._shared.data.text import Vocab, check_vocab, tokenize, truncate_pad
@@ -59,7 +59,7 @@ def read_snli(data_dir: str | Path, is_train: bool) -> tuple[list[str], list[str
     """Read premises, hypotheses, and their labels: 0 entailment, 1 contradiction, 2 neutral.
 
     They are for training or testing; pairs without an agreed label are left out. Raises
-    FileNotFoundError if there is no such file, ValueError if it has other lines.
+    FileNotFoundError if there is no such file, ValueError if a line has too few columns.
     """
     folder = _check_folder(data_dir, is_train)
     path = folder / f"snli_1.0_{'train' if is_train else 'test'}.txt"
@@ -71,7 +71,7 @@ def read_snli(data_dir: str | Path, is_train: bool) -> tuple[list[str], list[str
     rows = [row for row in rows if row[0] in RELATIONS]
     if any(len(row) < 3 for row in rows):
         need = "a label, a premise and a hypothesis in each line"
-        raise ValueError(fault("data_dir", f"{path} with fewer columns", need))
+        raise ValueError(message("data_dir", f"{path} with fewer columns", need))
     return (
         [_strip_brackets(row[1]) for row in rows],
         [_strip_brackets(row[2]) for row in rows],
@@ -130,14 +130,15 @@ def _parse_dataset(dataset: Any) -> tuple[list[list[str]], list[list[str]], Numb
     """Return tokenized premises and hypotheses, and labels; check their types and numbers."""
     need = "the same number of premises, hypotheses and labels, at least one"
     if not isinstance(dataset, (tuple, list)) or len(dataset) != 3:
-        raise TypeError(fault("dataset", format_value(dataset), need))
+        raise TypeError(message("dataset", format_value(dataset), need))
     premises, hypotheses = map(tokenize, dataset[:2])
     labels = np.array(dataset[2])
     if labels.dtype.kind not in "iu" or labels.ndim != 1:
-        raise TypeError(fault("dataset", "labels of another kind", "integers"))
+        got = f"labels of dtype {labels.dtype} and shape {labels.shape}"
+        raise TypeError(message("dataset", got, "a list of integers"))
     if not 0 < len(premises) == len(hypotheses) == len(labels):
         got = f"{len(premises)}, {len(hypotheses)} and {len(labels)}"
-        raise ValueError(fault("dataset", got, need))
+        raise ValueError(message("dataset", got, need))
     return premises, hypotheses, labels.astype(np.int64)
 
 
@@ -156,7 +157,7 @@ def encode_words(what: str, sentence: Any, vocab: Vocab) -> list[list[int]]:
     need = "a list of words, at least one"
     check_instance(what, sentence, (list, tuple), need)
     if not sentence:
-        raise ValueError(fault(what, "none", need))
+        raise ValueError(message(what, "none", need))
     return [vocab[[*sentence]]]
 
 
@@ -178,6 +179,6 @@ def best_name(names: tuple[str, ...], outputs: Any) -> str:
     """Return the name with the greatest output; there is one output for each name."""
     numbers = to_numpy("net", outputs)
     if numbers.size != len(names):
-        got = f"shape {numbers.shape} from it"
-        raise ValueError(fault("net", got, f"(1, {len(names)}), a number for each class"))
+        got = f"an output of shape {numbers.shape}"
+        raise ValueError(message("net", got, f"(1, {len(names)}), a number for each class"))
     return names[int(numbers.argmax())]

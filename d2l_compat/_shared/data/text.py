@@ -7,7 +7,7 @@ from typing import Any, overload
 
 from d2l_compat._shared import version
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import check_instance, fault, format_value, integer, size
+from d2l_compat._shared.checks import check_instance, format_value, integer, message, size
 
 UNKNOWN = "<unk>"
 
@@ -15,8 +15,8 @@ UNKNOWN = "<unk>"
 class Vocab:
     """A vocabulary: the tokens in ``tokens`` that occur often enough, in alphabetical order.
 
-    ``vocab[token]`` is a token's index, and ``vocab[list]`` are those of a (nested) list; an unknown token has the
-    index of ``<unk>``. ``len(vocab)`` is the number of tokens. Where D2L_VERSION is 0.17, ``<unk>`` comes first, then
+    ``vocab[token]`` is a token's index, and ``vocab[list]`` has those of a (nested) list; an unknown token has the
+    index of ``<unk>``. ``len(vocab)`` is the number of tokens. If D2L_VERSION is 0.17, ``<unk>`` comes first, then
     ``reserved_tokens``, then the others, frequent ones before rare ones.
     """
 
@@ -64,11 +64,11 @@ class Vocab:
         number = to_numpy("indices", indices)
         need = f"integers from 0 to {len(self) - 1}"
         if number.dtype.kind == "b":
-            raise TypeError(fault("indices", number, need))
+            raise TypeError(message("indices", number, need))
         if number % 1 != 0:
-            raise ValueError(fault("indices", number, need))
+            raise ValueError(message("indices", number, need))
         if not 0 <= number < len(self):
-            raise IndexError(fault("indices", number, need))
+            raise IndexError(message("indices", number, need))
         return self.idx_to_token[int(number)]
 
     @property
@@ -80,7 +80,7 @@ class Vocab:
 def check_vocab(vocab: Any) -> Any:
     """Return ``vocab`` if it has the methods of :class:`Vocab`, else raise TypeError."""
     if not all(hasattr(vocab, name) for name in ("__getitem__", "__len__", "to_tokens", "unk")):
-        raise TypeError(fault("vocab", type(vocab).__name__, "a vocabulary, such as a Vocab"))
+        raise TypeError(message("vocab", type(vocab).__name__, "a vocabulary, such as a Vocab"))
     return vocab
 
 
@@ -91,9 +91,9 @@ def tokenize(lines: Iterable[str], token: str = "word") -> list[list[str]]:
     """
     need = "a list of strings"
     if isinstance(lines, str) or not isinstance(lines, Iterable):
-        raise TypeError(fault("lines", format_value(lines), need))
+        raise TypeError(message("lines", format_value(lines), need))
     if not isinstance(token, str) or token not in ("word", "char"):
-        raise ValueError(fault("token", format_value(token), "'word' or 'char'"))
+        raise ValueError(message("token", format_value(token), "'word' or 'char'"))
     lines = list(lines)
     for line in lines:
         check_instance("lines", line, str, need)
@@ -121,13 +121,13 @@ def fit_length(line: list[Any], num_steps: int, padding: Any) -> list[Any]:
 def _count(what: str, tokens: Any) -> Counter[str]:
     """Count the tokens in a list of tokens or of lists of tokens; None counts as an empty list."""
     if isinstance(tokens, str):
-        raise TypeError(fault(what, "a string", "a list of tokens"))
+        raise TypeError(message(what, "a string", "a list of tokens"))
     check_instance(what, () if tokens is None else tokens, Iterable, "a list of tokens")
     flat = list(_flatten(() if tokens is None else tokens))
     for kind in {*map(type, flat)}:
         if not issubclass(kind, str):
             raise TypeError(
-                fault(what, f"a token of type {kind.__name__}", "tokens that are strings")
+                message(what, f"a token of type {kind.__name__}", "tokens that are strings")
             )
     return Counter(flat)
 
@@ -145,7 +145,7 @@ def bleu(pred_seq: str, label_seq: str, k: int) -> float:
 
     It is that of Papineni et al. (2002) with D2L's weights: exp(min(0, 1 - len_label / len_pred)) times the product
     over n of p_n^(1 / 2^n), where p_n is the share of predicted n-grams that match the label, each at most as often as
-    it occurs there. Tokens are separated by blanks. n-grams longer than the prediction do not count. An empty
+    it occurs there. Tokens are separated by spaces. n-grams longer than the prediction do not count. An empty
     prediction scores 0.
 
     Raises TypeError if the sentences are not strings, TypeError or ValueError if ``k`` is not an

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import check_instance, fault, format_value, integer, size
+from d2l_compat._shared.checks import check_instance, format_value, integer, message, size
 from d2l_compat._shared.data.hub import locate
 from d2l_compat._shared.data.text import Vocab, tokenize
 from d2l_compat._shared.training import DataModule
@@ -27,12 +27,12 @@ def read(root: str | Path = "../data") -> str:
 
 
 def keep_letters(text: str) -> str:
-    """Convert letters to lower case, and replace all other characters between them by one blank."""
+    """Convert letters to lower case, and replace all other characters between them by one space."""
     return re.sub("[^A-Za-z]+", " ", text).lower()
 
 
 def read_time_machine() -> list[str]:
-    """Return the novel's lines in lower-case letters and blanks. Raises what :func:`download` raises."""
+    """Return the novel's lines in lower-case letters and spaces. Raises what :func:`download` raises."""
     return [keep_letters(line).strip() for line in read().splitlines()]
 
 
@@ -82,7 +82,7 @@ def _check_corpus(corpus: Sequence[int], batch_size: int, num_steps: int) -> Num
     check_instance("corpus", corpus, (list, tuple, range, np.ndarray), need)
     tokens = np.asarray(corpus)
     if tokens.ndim != 1 or (tokens.size and tokens.dtype.kind not in "iu"):
-        raise TypeError(fault("corpus", f"shape {tokens.shape}, dtype {tokens.dtype}", need))
+        raise TypeError(message("corpus", f"shape {tokens.shape}, dtype {tokens.dtype}", need))
     return tokens.astype(np.int64)
 
 
@@ -142,8 +142,8 @@ class TimeMachine(DataModule):
             size(what, getattr(self, what))
         corpus, self.vocab = self.build(self._download())
         if len(corpus) <= self.num_steps:
-            need = f"a size below {len(corpus)}, the number of tokens that there are"
-            raise ValueError(fault("num_steps", format_value(self.num_steps), need))
+            need = f"a size below {len(corpus)}, the number of tokens"
+            raise ValueError(message("num_steps", format_value(self.num_steps), need))
         windows = np.lib.stride_tricks.sliding_window_view(
             np.array(corpus, np.int64), self.num_steps + 1
         )

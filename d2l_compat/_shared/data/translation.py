@@ -139,7 +139,7 @@ class MTFraEng(DataModule):
                 checks.check_instance(what, sentence, str, "a list of sentences, strings")
         if len(src_sentences) != len(tgt_sentences):
             got = f"{len(src_sentences)} and {len(tgt_sentences)}"
-            raise ValueError(checks.fault("sentences", got, "the same number in both languages"))
+            raise ValueError(checks.message("sentences", got, "the same number in both languages"))
         return "\n".join(map("\t".join, zip(src_sentences, tgt_sentences, strict=True)))
 
     def _encode(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import fault, format_value
+from d2l_compat._shared.checks import format_value, message
 from d2l_compat._shared.data.files import rephrase_os_errors
 from d2l_compat._shared.data.hub import download_extract
 from d2l_compat._shared.data.text import UNKNOWN
@@ -36,7 +36,7 @@ class TokenEmbedding:
 
     def __getitem__(self, tokens: Iterable[str]) -> Any:
         if isinstance(tokens, str) or not isinstance(tokens, Iterable):
-            raise TypeError(fault("tokens", format_value(tokens), "a list of tokens"))
+            raise TypeError(message("tokens", format_value(tokens), "a list of tokens"))
         indices = [self.token_to_idx.get(token, self.unknown_idx) for token in tokens]
         return self.idx_to_vec[self.tensor(np.array(indices, np.int64))]
 
@@ -60,7 +60,7 @@ def read(embedding_name: str) -> tuple[list[str], Vectors]:
     lengths = {len(vector) for vector in vectors}
     if len(lengths) != 1:
         got = f"{file} with vectors of {' and '.join(map(str, sorted(lengths))) or 'no'} numbers"
-        raise ValueError(fault("embedding_name", got, "vectors of one length"))
+        raise ValueError(message("embedding_name", got, "vectors of one length"))
     return tokens, np.stack([np.zeros_like(vectors[0]), *vectors])
 
 
@@ -68,4 +68,4 @@ def _parse_vector(token: str, numbers: list[str]) -> Vectors:
     try:
         return np.array(numbers, np.float32)
     except ValueError as error:
-        raise ValueError(fault("embedding_name", f"{token} ({error})", "numbers")) from None
+        raise ValueError(message("embedding_name", f"{token} ({error})", "numbers")) from None

@@ -1,4 +1,4 @@
-"""Pascal VOC 2012 (Everingham et al.): pictures with a class for each pixel."""
+"""Pascal VOC 2012 (Everingham et al.): images with a class for each pixel."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import check_instance, fault, format_value, size
+from d2l_compat._shared.checks import check_instance, format_value, message, size
 from d2l_compat._shared.data.files import rephrase_os_errors
 
 VOC_CLASSES = [
@@ -53,19 +53,19 @@ DEVIATION = (0.229, 0.224, 0.225)
 Pixels = NDArray[np.uint8]
 
 
-def read_picture(path: str | Path) -> Pixels:
-    """Read a picture as (height, width, 3), from 0 to 255. Raises FileNotFoundError if it is missing."""
+def read_image(path: str | Path) -> Pixels:
+    """Read an image as (height, width, 3), from 0 to 255. Raises FileNotFoundError if it is missing."""
     from PIL import Image  # imported on first use
 
     with (
-        rephrase_os_errors("path", Path(path), "a picture that can be read"),
+        rephrase_os_errors("path", Path(path), "an image that can be read"),
         Image.open(path) as image,
     ):
         return np.array(image.convert("RGB"))
 
 
 def read(voc_dir: str | Path, is_train: bool) -> tuple[list[Pixels], list[Pixels]]:
-    """Read pictures for training or testing, and the pictures that show their pixels' classes as colours."""
+    """Read images for training or testing, and the images that show their pixels' classes as colours."""
     check_instance("voc_dir", voc_dir, (str, Path), "a folder's name")
     check_instance("is_train", is_train, (bool, int), "True or False")
     folder = Path(voc_dir)
@@ -73,8 +73,8 @@ def read(voc_dir: str | Path, is_train: bool) -> tuple[list[Pixels], list[Pixels
     with rephrase_os_errors("voc_dir", path, "a folder with VOC's files"):
         names = path.read_text(encoding="utf-8").split()
     return (
-        [read_picture(folder / "JPEGImages" / f"{name}.jpg") for name in names],
-        [read_picture(folder / "SegmentationClass" / f"{name}.png") for name in names],
+        [read_image(folder / "JPEGImages" / f"{name}.jpg") for name in names],
+        [read_image(folder / "SegmentationClass" / f"{name}.png") for name in names],
     )
 
 
@@ -91,23 +91,23 @@ def labels_by_color() -> NDArray[np.int64]:
 
 
 def check_pixels(colormap: Any, axis: int, what: str = "colormap") -> None:
-    """Check that a picture has three axes, and three colours along ``axis``."""
+    """Check that an image has three axes, and three colours along ``axis``."""
     shape = tuple(getattr(colormap, "shape", ()))
     if len(shape) != 3 or shape[axis] != 3:
         axes = "(3, height, width)" if axis == 0 else "(height, width, 3)"
         got = f"shape {shape}" if shape else format_value(colormap)
-        raise ValueError(fault(what, got, f"a picture {axes}"))
+        raise ValueError(message(what, got, f"an image {axes}"))
 
 
 def check_pair(feature: Any, label: Any, axis: int) -> None:
-    """Check that two pictures have the same height and width, and three colours along ``axis``."""
+    """Check that two images have the same height and width, and three colours along ``axis``."""
     check_pixels(feature, axis, "feature")
     shape = tuple(getattr(label, "shape", ()))
     sides: list[int] = [*feature.shape[:axis], *feature.shape[axis + 1 :]]
     if len(shape) != 3 or [*shape[:axis], *shape[axis + 1 :]] != sides:
         got = f"shape {shape}" if shape else format_value(label)
-        need = f"a picture of {sides[0]} x {sides[1]} pixels, like the feature"
-        raise ValueError(fault("label", got, need))
+        need = f"an image of {sides[0]} x {sides[1]} pixels, like the feature"
+        raise ValueError(message("label", got, need))
 
 
 def check_table(colormap2label: Any) -> None:
@@ -115,25 +115,25 @@ def check_table(colormap2label: Any) -> None:
     shape = tuple(getattr(colormap2label, "shape", ()))
     if shape != (256**3,):
         got = f"shape {shape}" if shape else format_value(colormap2label)
-        raise ValueError(fault("colormap2label", got, "the result of voc_colormap2label"))
+        raise ValueError(message("colormap2label", got, "the result of voc_colormap2label"))
 
 
 def check_crop_size(crop_size: Any) -> tuple[int, int]:
     """Return ``crop_size`` if it is (height, width) in pixels, else raise TypeError or ValueError."""
     if not isinstance(crop_size, (tuple, list)) or len(crop_size) != 2:
-        raise TypeError(fault("crop_size", format_value(crop_size), "(height, width), in pixels"))
+        raise TypeError(message("crop_size", format_value(crop_size), "(height, width), in pixels"))
     height, width = (size("crop_size", side) for side in crop_size)
     return height, width
 
 
 def draw_crop(
-    picture_size: tuple[int, int], height: Any, width: Any, draw: Callable[[int], int]
+    image_size: tuple[int, int], height: Any, width: Any, draw: Callable[[int], int]
 ) -> tuple[slice, slice]:
     """Return rows and columns of a random crop; ``draw(n)`` draws a number from 0 to n."""
     height, width = size("height", height), size("width", width)
-    if height > picture_size[0] or width > picture_size[1]:
-        need = f"at most the picture's, {picture_size}"
-        raise ValueError(fault("height and width", (height, width), need))
-    top = draw(picture_size[0] - height)
-    left = draw(picture_size[1] - width)
+    if height > image_size[0] or width > image_size[1]:
+        need = f"at most the image's, {image_size}"
+        raise ValueError(message("height and width", (height, width), need))
+    top = draw(image_size[0] - height)
+    left = draw(image_size[1] - width)
     return slice(top, top + height), slice(left, left + width)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from d2l_compat._shared.checks import check_instance, fault, size
+from d2l_compat._shared.checks import check_instance, message, size
 from d2l_compat._shared.data.files import rephrase_os_errors
 from d2l_compat._shared.data.text import Vocab, fit_length, tokenize
 
 PAD, MASK, CLS, SEP = "<pad>", "<mask>", "<cls>", "<sep>"
 MIN_FREQ = 5  # words that occur less often are <unk>
-MASKED_SHARE = 0.15  # of a pair's tokens are to be predicted
+MASKED_SHARE = 0.15  # of a pair's tokens, which are to be predicted
 Tokens = list[str]
 
 
@@ -65,7 +65,7 @@ def make_examples(paragraphs: Any, max_len: int) -> tuple[Vocab, tuple[NDArray[A
     vocab = Vocab([line for text in texts for line in text], MIN_FREQ, [PAD, MASK, CLS, SEP])
     pairs = [pair for text in texts for pair in _draw_pairs(text, texts, max_len)]
     if not pairs:
-        raise ValueError(fault("max_len", max_len, "a size that a pair of sentences fits in"))
+        raise ValueError(message("max_len", max_len, "a size that a pair of sentences fits in"))
     masked = [_mask_tokens(tokens, vocab) for tokens, _, _ in pairs]
     slots = max(1, round(max_len * MASKED_SHARE))
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from d2l_compat._shared.arrays import to_numpy
-from d2l_compat._shared.checks import check_instance, fault, format_value, integer, size
+from d2l_compat._shared.checks import check_instance, format_value, integer, message, size
 from d2l_compat._shared.data.files import rephrase_os_errors
 from d2l_compat._shared.data.hub import download_extract
 from d2l_compat._shared.data.text import Vocab, check_vocab, count_corpus
@@ -33,7 +33,7 @@ def read_ptb() -> list[list[str]]:
 
 
 def subsample(sentences: Any, vocab: Any) -> tuple[list[list[str]], Any]:
-    """Remove unknown words and some of the frequent ones; return the sentences, and the count of each known word before.
+    """Remove unknown words and some frequent ones; return the sentences, and the count of each known word before that.
 
     A word whose share of all words is f stays with probability sqrt(1e-4 / f). Raises TypeError if ``sentences`` are
     not lists of words, or ``vocab`` is not a vocabulary.
@@ -71,11 +71,11 @@ class RandomGenerator:
     def __init__(self, sampling_weights: Any) -> None:
         """Store n weights. Raises TypeError or ValueError unless all are at least 0, and at least one is above 0."""
         weights = to_numpy("sampling_weights", sampling_weights).astype("float64")
-        need = "a list of finite numbers from 0 on, at least one above 0"
+        need = "a list of finite numbers of at least 0, at least one above 0"
         if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
-            raise ValueError(fault("sampling_weights", f"shape {weights.shape}", need))
+            raise ValueError(message("sampling_weights", f"shape {weights.shape}", need))
         if not 0 < weights.sum() < math.inf:
-            raise ValueError(fault("sampling_weights", f"a sum of {weights.sum()}", need))
+            raise ValueError(message("sampling_weights", f"a sum of {weights.sum()}", need))
         self.population = list(range(1, len(weights) + 1))
         self.sampling_weights = sampling_weights
         self._draws = self._generate([*accumulate(weights.tolist())])
@@ -109,8 +109,8 @@ def get_negatives(all_contexts: Any, vocab: Any, counter: Any, K: int) -> list[l
 
 def _draw_noise(context: Any, count: int, words: set[int], generator: RandomGenerator) -> list[int]:
     if count and len(words) <= len(context) and words <= {*context}:
-        need = "a word that is not in it, for noise"
-        raise ValueError(fault("all_contexts", "a context with all words in it", need))
+        need = "at least one word outside of it, for noise"
+        raise ValueError(message("all_contexts", "a context with all words in it", need))
     noise: list[int] = []
     while len(noise) < count:
         number = generator.draw() - 1
@@ -140,14 +140,14 @@ def pad_examples(data: Any) -> tuple[Numbers, Numbers, Numbers, Numbers]:
 def _check_examples(data: Any) -> list[Any]:
     need = "examples (center, context, noise words), at least one"
     if not isinstance(data, Iterable) or isinstance(data, (str, bytes)):
-        raise TypeError(fault("data", format_value(data), need))
+        raise TypeError(message("data", format_value(data), need))
     examples = [*data]
     if not examples:
-        raise ValueError(fault("data", "none", need))
+        raise ValueError(message("data", "none", need))
     for example in examples:
         is_triple = isinstance(example, (tuple, list)) and len(example) == 3
         if not is_triple or not all(isinstance(words, (tuple, list)) for words in example[1:]):
-            raise TypeError(fault("data", f"an example that is {format_value(example)}", need))
+            raise TypeError(message("data", f"an example that is {format_value(example)}", need))
     return examples
 
 
@@ -171,9 +171,7 @@ def draw_examples(
     corpus = [vocab[line] for line in subsampled]
     centers, contexts = get_centers_and_contexts(corpus, max_window_size)
     if not centers:
-        raise ValueError(
-            fault("ptb", "no two words in one sentence", "an archive with longer ones")
-        )
+        raise ValueError(message("ptb", "sentences of one word only", "longer sentences"))
     negatives = get_negatives(contexts, vocab, counter, num_noise_words)
     return [*zip(centers, contexts, negatives, strict=True)], vocab
 

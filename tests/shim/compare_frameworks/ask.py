@@ -1,4 +1,4 @@
-"""Compute the cases in one framework, in a process of its own: some frameworks cannot be imported together."""
+"""Compute the cases in one framework, in its own process: some frameworks cannot be imported together."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.shim.compare_frameworks.cases import draw
+from tests.shim.compare_frameworks.cases import draw_cases
 from tests.shim.compare_frameworks.expected import Answers
 from tools.run.java import SPEC, TARGET
 from tools.weave.lessons import ROOT
@@ -40,7 +40,7 @@ def save(path: Path, dtype: str) -> None:
     """Save the cases for a program; an array's name is KIND.CASE.ARRAY."""
     arrays = {
         f"{case.kind}.{name}.{array}": x
-        for name, case in draw(dtype).items()
+        for name, case in draw_cases(dtype).items()
         for array, x in case.arrays.items()
     }
     np.savez(path, **arrays)

@@ -29,12 +29,12 @@ class Case:
     arrays: Arrays
 
 
-def draw(dtype: str) -> dict[str, Case]:
+def draw_cases(dtype: str) -> dict[str, Case]:
     """Draw the cases by name, in the order of the table; floating-point arrays have this dtype."""
     rng = np.random.default_rng(2017)
     sizes = 20, 30, 25  # of a query, a key and a value
-    cross = _inputs(rng, NUM_QUERIES, sizes)
-    by_itself = _inputs(rng, NUM_KEYS, (20, 20, 20))
+    cross_inputs = _inputs(rng, NUM_QUERIES, sizes)
+    self_inputs = _inputs(rng, NUM_KEYS, (20, 20, 20))
     rotary = dict(zip(("X", "direction"), rng.normal(size=(2, 2, 7, 20)), strict=True))
     rotary |= {"offset": np.array(990), "max_len": np.array(1000)}
     # One query has no valid key, and another none with a finite bias.
@@ -43,14 +43,14 @@ def draw(dtype: str) -> dict[str, Case]:
     causal = np.array(1)
     relative = _relative(rng, far=2)
     cases = {
-        **{f"heads_{n}": _attention(cross, n) for n in (1, 2, 5)},
-        "valid_lens": _attention(cross, 5, valid_lens=per_query),
-        "causal": _attention(cross, 5, causal=causal),
-        "score_bias": _attention(cross, 5, score_bias=bias),
+        **{f"heads_{n}": _attention(cross_inputs, n) for n in (1, 2, 5)},
+        "valid_lens": _attention(cross_inputs, 5, valid_lens=per_query),
+        "causal": _attention(cross_inputs, 5, causal=causal),
+        "score_bias": _attention(cross_inputs, 5, score_bias=bias),
         "all_masks": _attention(
-            cross, 5, valid_lens=np.array([5, 3]), causal=causal, score_bias=biases
+            cross_inputs, 5, valid_lens=np.array([5, 3]), causal=causal, score_bias=biases
         ),
-        "alibi": Case("alibi", _attention(by_itself, 5, causal=causal).arrays | _distances()),
+        "alibi": Case("alibi", _attention(self_inputs, 5, causal=causal).arrays | _distances()),
         "relative": Case("relative", relative),
         "interleaved": Case("rotary", rotary | {"halves": np.array(0)}),
         "halves": Case("rotary", rotary | {"halves": np.array(1)}),

@@ -7,14 +7,14 @@ from tests.shim.compare_frameworks.expected import Answers
 Differences = dict[str, dict[str, float]]  # by case and array
 
 
-def differences(answers: Answers, dtype: str, wanted: Answers) -> Differences:
+def differences(answers: Answers, dtype: str, expected: Answers) -> Differences:
     """Return the largest difference in each array; check their names, shapes and dtypes, and that they are finite."""
     assert {case: {*got} for case, got in answers.items()} == {
-        case: {*wants} for case, wants in wanted.items()
+        case: {*arrays} for case, arrays in expected.items()
     }
     largest: Differences = {}
-    for case, wants in wanted.items():
-        for name, want in wants.items():
+    for case, arrays in expected.items():
+        for name, want in arrays.items():
             got = answers[case][name]
             assert (got.shape, got.dtype) == (want.shape, dtype), f"{case}: {name}"
             assert np.isfinite(got).all(), f"{case}: {name}"

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.shim import reference
 from tests.shim.compare_frameworks import gradients
-from tests.shim.compare_frameworks.cases import Case, draw
+from tests.shim.compare_frameworks.cases import Case, draw_cases
 from tests.shim.each.adapter import Arrays
 from tests.shim.each.cases import reference_multi_head
 
@@ -16,8 +16,8 @@ Answers = dict[str, Arrays]  # by case and name
 SLOPES = 2.0 ** -np.array([2, 4, 6, 8, 1])
 
 
-def expected() -> Answers:
-    return {name: answer(case) for name, case in draw("float64").items()}
+def expected_answers() -> Answers:
+    return {name: answer(case) for name, case in draw_cases("float64").items()}
 
 
 def answer(case: Case) -> Arrays:

@@ -1,4 +1,4 @@
-"""The tables of the largest differences, which are in docs/LANGUAGE/agreement.md."""
+"""The tables of the largest differences in docs/LANGUAGE/agreement.md."""
 
 import re
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.shim.compare_frameworks.differences import Differences, differences
-from tests.shim.compare_frameworks.expected import Answers, expected
+from tests.shim.compare_frameworks.expected import Answers, expected_answers
 from tests.shim.each.cases import TOLERANCE
 from tools.weave.lessons import ROOT
 
@@ -50,20 +50,20 @@ TITLES = {
 FACTOR = 4
 
 
-def document(language: str = "en") -> Path:
+def doc_path(language: str = "en") -> Path:
     return ROOT / "docs" / language / "agreement.md"
 
 
 def measure(ask: Callable[[str, str], Answers]) -> dict[str, list[Differences]]:
     """Return the differences of every framework, by dtype."""
-    wanted = expected()
+    expected = expected_answers()
     return {
-        dtype: [differences(ask(name, dtype), dtype, wanted) for name in FRAMEWORKS]
+        dtype: [differences(ask(name, dtype), dtype, expected) for name in FRAMEWORKS]
         for dtype in TOLERANCE
     }
 
 
-def tables(measured: dict[str, list[Differences]], language: str) -> str:
+def render_tables(measured: dict[str, list[Differences]], language: str) -> str:
     """Return Markdown: for each dtype, a row for each case and a column for each framework."""
     sections = []
     for dtype, frameworks in measured.items():
@@ -80,20 +80,20 @@ def tables(measured: dict[str, list[Differences]], language: str) -> str:
     return "\n".join(sections)
 
 
-def published(language: str = "en") -> dict[str, list[list[str]]]:
+def read_published_tables(language: str = "en") -> dict[str, list[list[str]]]:
     """Return the rows of each published table, by dtype; the first row is the head."""
-    (text,) = TABLES.findall(document(language).read_text(encoding="utf-8"))
-    published_rows: dict[str, list[list[str]]] = {}
+    (text,) = TABLES.findall(doc_path(language).read_text(encoding="utf-8"))
+    tables: dict[str, list[list[str]]] = {}
     for section in text.split("## ")[1:]:
         dtype, *lines = filter(None, section.splitlines())
         head, _, *rows = [line[2:-2].split(" | ") for line in lines]
-        published_rows[dtype] = [head, *rows]
-    return published_rows
+        tables[dtype] = [head, *rows]
+    return tables
 
 
 def assert_as_published(framework: str, dtype: str, measured: Differences) -> None:
     """Check that no difference is larger than the published table promises."""
-    head, *rows = published()[dtype]
+    head, *rows = read_published_tables()[dtype]
     column = head.index(FRAMEWORKS[framework].title)
     promised = {row[0]: float(row[column]) for row in rows}
     for case, sizes in measured.items():

@@ -116,11 +116,11 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a number above 0": "theta ls",
         "a finite number above 1": "base",
         "a finite number above 0": "position_scale",
-        "a number from 0 on": "gradient_clip_val",
-        "a standard deviation, from 0 on": "noise",
+        "a number of at least 0": "gradient_clip_val",
+        "a standard deviation of at least 0": "noise",
         "a number from 0 to 1": SHARES,
         "a share, from 0 to 1": "valid_ratio test_ratio",
-        "a number that float32 holds": "value SyntheticRegressionData.b synthetic_data.b",
+        "a number that float32 can represent": "value SyntheticRegressionData.b synthetic_data.b",
     }),
     (("no", 1.5, (), OBJECT), type_name, {
         "True or False": "bias use_bias causal is_train use_random_iter use_1x1conv",
@@ -140,7 +140,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         evaluate_accuracy_gpus.net""",
         "a ... recurrent layer": "rnn_layer",
         "a Keras model": "TrainCallback.net",
-        "a model, which is a layer": "train_seq2seq.net",
+        "a model that is a layer": "train_seq2seq.net",
         "a...r": "trainer",  # an optimizer, a Gluon trainer
         "a class": "add_to_class.Class",
         "a function": "method",
@@ -239,14 +239,14 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
     }),
     (numbers(0, -1, NAN), {"a number above 0": "theta ls", "a finite number above 0": "position_scale"}),
     (numbers(1, 0.5, NAN, INFINITY), {"a finite number above 1": "base"}),
-    (numbers(-1, NAN), {"a number from 0 on": "gradient_clip_val", "a standard deviation, from 0 on": "noise"}),
-    (numbers(1e39), {"a number that float32 holds": "value SyntheticRegressionData.b synthetic_data.b"}),
+    (numbers(-1, NAN), {"a number of at least 0": "gradient_clip_val", "a standard deviation of at least 0": "noise"}),
+    (numbers(1e39), {"a number that float32 can represent": "value SyntheticRegressionData.b synthetic_data.b"}),
     ({"'x'": "x", "None": None, "3": 3}, {
         "'interleaved' or 'halves'": "layout",
         "'word' or 'char'": "tokenize.token",
         "'explicit' or 'implicit'": "feedback",
         "'random' or 'seq-aware'": "split_mode",
-        "'FrozenLake-v1', the one environment that is known": "make_env.name",
+        "'FrozenLake-v1', the only environment": "make_env.name",
     }),
     ({"no examples": []}, {
         "at least one batch": "data_iter test_iter train_iter train_ranking.train_iter",
@@ -264,7 +264,7 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
     (numbers(3), {"the result of voc_colormap2label": "colormap2label"}),
     ({"''": ""}, {"a string of at least one character": "prefix"}),
     ({"shape (0,)": []}, {"four numbers, (x1, y1, x2, y2)": "bbox", "shape (boxes, 4)": "bboxes"}),
-    ({"3": 3, "None": None, "list": []}, {"a picture of 3 x 3 pixels, like the feature": "voc_rand_crop.label"}),
+    ({"3": 3, "None": None, "list": []}, {"an image of 3 x 3 pixels, like the feature": "voc_rand_crop.label"}),
 ]
 # fmt: on
 
@@ -296,7 +296,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
             update_G.Z""",
         "an integer tensor": "valid_lens valid_len Y",
         "queries: a tensor": "TransformerEncoderBlock.X",
-        "a number that float32 holds": "linreg.b",
+        "a number that float32 can represent": "linreg.b",
         "a matrix of numbers, (rows, columns)": "corr2d.X corr2d.K",
     },
     "integers": {
@@ -351,11 +351,11 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
             V_all pi_all V pi""",
         "3 dimensions (batch, steps, num_hiddens)": "transpose_qkv.X",
         "3 dimensions (batch * heads, steps, num_hiddens / heads)": "transpose_output.X",
-        "a picture (...)": "colormap feature",
+        "an image (...)": "colormap feature",
     },
     "a dimension more": {
         f"{LENGTHS}": "valid_lens",
-        "a picture (...)": "colormap feature",
+        "an image (...)": "colormap feature",
     },
     "nothing": {
         "at least one feature": "queries",
@@ -367,7 +367,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "at least one step, example and feature": "GRU.inputs GRU.X",
         "at least one class, in the last dimension": "Y_hat",
         "K: at least one row and column, and no more than X has": "corr2d.X corr2d.K",
-        "pictures (..., height, width)": "multibox_prior.data",
+        "images (..., height, width)": "multibox_prior.data",
     },
     "a row more": {
         "batch sizes of queries, keys and values: equal batch sizes": "queries keys values",

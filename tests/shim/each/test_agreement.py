@@ -6,7 +6,7 @@ import pytest
 
 from tests.shim.compare_frameworks.ask import load, save
 from tests.shim.compare_frameworks.differences import differences, find_exceeding
-from tests.shim.compare_frameworks.expected import expected
+from tests.shim.compare_frameworks.expected import expected_answers
 from tests.shim.compare_frameworks.table import assert_as_published
 from tests.shim.each.answers import main
 from tests.shim.each.cases import TOLERANCE
@@ -26,6 +26,6 @@ def test_differences_are_within_tolerance_and_as_published(
     inputs, outputs = tmp_path / "inputs.npz", tmp_path / "outputs.npz"
     save(inputs, dtype)
     main(framework, str(inputs), str(outputs))
-    measured = differences(load(outputs), dtype, expected())
+    measured = differences(load(outputs), dtype, expected_answers())
     assert find_exceeding(measured, tolerance) == {}
     assert_as_published(framework, dtype, measured)

@@ -23,8 +23,8 @@ def list_modules_after(*statements: str) -> list[set[str]]:
 def import_framework(package: str) -> str:
     """Return a statement that imports a package's framework without the package."""
     framework = package.rpartition(".")[2]
-    names = "from d2l_compat._mxnet_numpy import removed_names"
-    return f"{names}\nwith removed_names():\n    import {framework}"
+    names = "from d2l_compat._mxnet_numpy import add_removed_names"
+    return f"{names}\nwith add_removed_names():\n    import {framework}"
 
 
 @pytest.fixture(scope="module")

@@ -234,7 +234,7 @@ CASES: dict[str, Case] = {
         lambda adapter: regression_loss(adapter, adapter.d2l.LinearRegressionScratch(2, 0.1)),
     ),
     **{
-        f"ValueError: value: got {value}; need a number that {dtype} holds":
+        f"ValueError: value: got {value}; need a number that {dtype} can represent":
             call("sequence_mask", X.astype(dtype), TOKENS[0, :2], value)
         for dtype, value in [("int32", 0.5), ("int32", 2**31), ("uint8", -1), ("float32", 1e39)]
     },
@@ -249,7 +249,7 @@ CASES: dict[str, Case] = {
         case("Decoder", lambda adapter: make_undefined(adapter, "Decoder").init_state(X)),
     "NotImplementedError: Mine.attention_weights: got no definition; need one in your class":
         case("AttentionDecoder", lambda adapter: make_undefined(adapter, "AttentionDecoder").attention_weights),
-    "RuntimeError: plot: got a model without a trainer; need one that Trainer.fit has been given":
+    "RuntimeError: plot: got a model without a trainer; need a model that was passed to Trainer.fit":
         case("Module", lambda adapter: adapter.d2l.Module().plot("loss", 1.0, train=True)),
     "TypeError: model: got str; need a Module":
         case("Trainer", lambda adapter: adapter.d2l.Trainer(1).prepare_model("a model")),
@@ -262,7 +262,7 @@ CASES: dict[str, Case] = {
         call("linreg", X, np.ones((8, 1), "float64"), 0.5),
     "ValueError: X: got shape (2, 3, 8); need a last dimension of 7":
         call("linreg", X, np.ones((7, 1), "float32"), 0.5),
-    "ValueError: data_arrays: got shapes (2, 3, 8), (3, 8); need equally many rows of each, at least one":
+    "ValueError: data_arrays: got shapes (2, 3, 8), (3, 8); need the same number of rows in each, at least one":
         case("load_array", lambda adapter: adapter.d2l.load_array((adapter.tensor(X), adapter.tensor(X[0])), 2)),
     "ValueError: params: got a parameter without a gradient; need ...call backward first":
         case("sgd", sgd_without_gradient),
@@ -271,14 +271,14 @@ CASES: dict[str, Case] = {
         call("corr2d", X[0], np.ones((4, 1), "float32")),
     "ValueError: results: got points of 3 numbers; need points (x1, x2), at least one":
         call_directly("show_trace_2d", lambda x, y: x, np.zeros((4, 3))),
-    "ValueError: f: got shape () from it; need ...shape (65, 40)":
+    "ValueError: f: got an output of shape (); need ...shape (65, 40)":
         call_directly("show_trace_2d", lambda x, y: 1, [(0, 0)]),
     # Batches and networks
     "TypeError: data_iter: got a batch that is 1; need batches (inputs, labels)":
         call_directly("evaluate_accuracy", max, [1]),
     "ValueError: sequence: got none; need a list of words, at least one":
         call_directly("predict_sentiment", max, VOCAB, " "),
-    "ValueError: net_D: got shape (3, 3) from it for 3 examples; need a number for each example": case(
+    "ValueError: net_D: got an output of shape (3, 3) for 3 examples; need a number for each example": case(
         "update_G",
         lambda adapter: adapter.d2l.update_G(
             adapter.tensor(X[0]), lambda X: X, adapter.linear(8, None), max, None
@@ -293,7 +293,7 @@ CASES: dict[str, Case] = {
     # Sentences
     "ValueError: dataset: got 1, 0 and 1; need the same number of premises, hypotheses and labels, at least one":
         call_directly("SNLIDataset", (["a"], [], [1]), 5),
-    "TypeError: dataset: got labels of another ...; need integers...":
+    "TypeError: dataset: got labels of dtype ...; need a list of integers":
         call_directly("SNLIDataset", (["a"], ["b"], ["1"]), 5),
     "KeyError: url: got 'glove'; need an https address, or a name: ...glove.6b.100d, glove.6b.50d...":
         call_directly("TokenEmbedding", "glove"),
@@ -319,15 +319,15 @@ CASES: dict[str, Case] = {
     # Films
     "FileNotFoundError: data_path: got a.csv...; need a file that can be read":
         call_directly("CTRDataset", "a.csv"),
-    "ValueError: data_path: got no such line; need lines of a label, 0 or 1, and 34 values":
+    "ValueError: data_path: got no valid lines; need lines of a label, 0 or 1, and 34 values":
         call_directly("CTRDataset", __file__),
     "TypeError: feat_mapper and defaults: got dict and NoneType; need ...or None for both":
         case("CTRDataset", lambda adapter: adapter.d2l.CTRDataset(write_clicks(), {1: {}}, num_feat=1)),
-    "ValueError: feat_mapper and defaults: got 0 fields and 0 fields; need what another CTRDataset of 1 fields has...":
+    "ValueError: feat_mapper and defaults: got 0 fields and 0 fields; need those of another CTRDataset with 1 fields...":
         case("CTRDataset", lambda adapter: adapter.d2l.CTRDataset(write_clicks(), {}, {}, num_feat=1)),
     "ValueError: data_path: got a label '2'; need lines of a label, 0 or 1, and 1 values":
         case("CTRDataset", lambda adapter: adapter.d2l.CTRDataset(write_clicks("2"), num_feat=1)),
-    "KeyError: test_input: got none of user 0; need the items of each user from 0 to 1":
+    "KeyError: test_input: got no items for user 0; need the items of each user from 0 to 1":
         call_directly("evaluate_ranking", max, {}, None, {}, 2, 5, [None]),
     "ValueError: net: got 4 numbers for 5 items; need one number for each item": case(
         "evaluate_ranking",

@@ -403,6 +403,6 @@ def test_voc_batches_have_pixel_labels(
         adapter.to_numpy(adapter.d2l.voc_label_indices(labels[2], table)), classes[2]
     )
     with pytest.raises(
-        ValueError, match=r"height and width: got \(7, 8\); need at most the picture's"
+        ValueError, match=r"height and width: got \(7, 8\); need at most the image's"
     ):
         adapter.d2l.voc_rand_crop(features[0], labels[0], 7, 8)

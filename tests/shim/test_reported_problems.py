@@ -1,4 +1,4 @@
-"""Problems that readers have reported about D2L's package, by their number in its repository, do not occur here."""
+"""Tests that problems reported in D2L's repository, under the numbers given here, do not occur."""
 
 import subprocess
 import sys
@@ -39,8 +39,8 @@ def test_current_python_and_numpy_work(number: int, python: str, numpy: str) -> 
     ours = distribution("d2l-compat")
     assert python in SpecifierSet(ours.metadata["Requires-Python"])
     requirements = [*map(Requirement, ours.requires or [])]
-    (needed,) = (each for each in requirements if each.name == "numpy")
-    assert numpy in needed.specifier
+    (requirement,) = (each for each in requirements if each.name == "numpy")
+    assert numpy in requirement.specifier
     # No dependency has an upper bound.
     assert {spec.operator for each in requirements for spec in each.specifier} == {">="}
 
@@ -53,7 +53,7 @@ def test_names_of_both_versions_exist() -> None:
     assert run(f"from d2l import torch as d2l\n{lines}").split() == names
 
 
-def test_importing_package_alone_says_what_to_import() -> None:
+def test_missing_attribute_error_names_right_import() -> None:
     """Test number 2648."""
     output = run("""
 import d2l
