@@ -182,7 +182,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
     @signatures.parse_overloads
     def __init__(self, **arguments: Any) -> None:
         """Create the layer. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        # Checked here, since Keras shortens the messages of sublayers.
+        # Check here, since Keras shortens the messages of sublayers.
         checks.check_heads(arguments["num_hiddens"], arguments["num_heads"])
         super().__init__(**pop_layer_arguments(arguments))
         norm_shape = arguments.get("norm_shape", -1)

@@ -16,7 +16,7 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Module):
     """Additive attention, with scores w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
-    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them.
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` specifies them.
     """
 
     def _make_layers(
