@@ -49,9 +49,8 @@ def load_data_nmt(
 
 
 def _to_int64(numbers: translation.Numbers) -> paddle.Tensor:
-    return paddle.to_tensor(
-        numbers, "int64"
-    )  # D2L's pages concatenate them with lists, which become int64
+    # D2L's pages concatenate them with lists, which become int64.
+    return paddle.to_tensor(numbers, "int64")
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):

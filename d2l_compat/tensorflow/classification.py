@@ -123,9 +123,7 @@ class TrainCallback(keras.callbacks.Callback):
         super().__init__()
         check_instance("net", net, keras.Model, "a Keras model")
         count_batches("train_iter", train_iter)
-        next(
-            shared.yield_test_batches(test_iter)
-        )  # otherwise Keras would fail after the first epoch
+        next(shared.yield_test_batches(test_iter))  # or Keras would fail after the first epoch
         self.timer = Timer()
         self.animator = shared.make_animator(size("num_epochs", num_epochs))
         self.net, self.train_iter, self.test_iter = net, train_iter, test_iter

@@ -71,7 +71,7 @@ def test_attention_takes_four_products(n: int) -> None:
 
 
 @pytest.mark.parametrize("count", [d2l.longest_chain, d2l.multiply_adds])
-def test_uncountable_operations_are_refused(count: Callable[..., int]) -> None:
+def test_uncountable_operations_are_errors(count: Callable[..., int]) -> None:
     def until(X: jax.Array) -> Any:
         return jax.lax.while_loop(lambda X: X.sum() < 9, lambda X: X @ X, X)
 
