@@ -62,7 +62,7 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
     ) -> tuple[np.ndarray, list[Any]]:
         """Decode a batch greedily; return tokens (batch, num_steps), and the attention weights of each step.
 
-        ``batch`` is (source, target, source lengths, labels); of the target only the first tokens
+        ``batch`` is (source, target, source lengths, labels); only the first tokens of the target
         are used. Dropout is off.
         """
         num_steps = checks.size("num_steps", num_steps)

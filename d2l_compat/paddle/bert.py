@@ -78,8 +78,8 @@ class MaskLM(nn.Layer):
     def __init__(self, vocab_size: int, num_hiddens: int, num_inputs: int | None = None) -> None:
         """Create the layer. Raises TypeError or ValueError for sizes below 1."""
         super().__init__()
-        for what, value in ("vocab_size", vocab_size), ("num_hiddens", num_hiddens):
-            checks.size(what, value)
+        checks.size("vocab_size", vocab_size)
+        checks.size("num_hiddens", num_hiddens)
         first = linear(checks.optional_size("num_inputs", num_inputs), num_hiddens)
         last = nn.Linear(num_hiddens, vocab_size)
         self.mlp = nn.Sequential(first, nn.ReLU(), nn.LayerNorm(num_hiddens), last)

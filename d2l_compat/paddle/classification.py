@@ -82,8 +82,8 @@ def train_epoch_ch3(
     size and makes a step along the gradients of the summed losses. Raises TypeError or ValueError if these are not
     callable, or there is no batch (X, y).
     """
-    for what, function in ("net", net), ("loss", loss):
-        check_callable(what, function)
+    for name, function in ("net", net), ("loss", loss):
+        check_callable(name, function)
     if not isinstance(updater, paddle.optimizer.Optimizer):
         check_callable("updater", updater)
     if isinstance(net, nn.Layer):
@@ -148,7 +148,8 @@ def train_ch6(
     print("training on", device)
     with remove_empty_buffers(net):
         net.to(device)
-    optimizer, loss = paddle.optimizer.SGD(lr, net.parameters()), nn.CrossEntropyLoss()
+    optimizer = paddle.optimizer.SGD(lr, net.parameters())
+    loss = nn.CrossEntropyLoss()
 
     def step(X: Tensor, y: Tensor) -> tuple[Tensor, float]:
         net.train()

@@ -72,8 +72,8 @@ def train_epoch_ch3(
     these are not callable, or there is no batch (X, y).
     """
     is_optimizer = isinstance(updater, keras.optimizers.Optimizer)
-    for what, function in ("net", net), ("loss", loss):
-        check_callable(what, function)
+    for name, function in ("net", net), ("loss", loss):
+        check_callable(name, function)
     if not is_optimizer:
         check_callable("updater", updater)
 

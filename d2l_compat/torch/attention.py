@@ -111,7 +111,8 @@ class DotProductAttention(nn.Module):
         mask, empty, is_causal = None, None, False
         has_other_mask = valid_lens is not None or score_bias is not None
         if causal and not has_other_mask and queries.shape[1] == keys.shape[1]:
-            is_causal = True  # the kernels' own mask: the fastest, but right only for a square
+            # The kernels' own mask is the fastest, but right only for as many queries as keys.
+            is_causal = True
         else:
             mask, empty = _kernel_mask(lens, score_bias, queries, keys)
         # The kernels need an axis of heads, here of size 1.

@@ -83,8 +83,8 @@ def train_epoch_ch3(
     size and makes a step along the gradients of the summed losses. Raises TypeError or ValueError if these are not
     callable, or there is no batch (X, y).
     """
-    for what, function in ("net", net), ("loss", loss):
-        check_callable(what, function)
+    for name, function in ("net", net), ("loss", loss):
+        check_callable(name, function)
     if not isinstance(updater, torch.optim.Optimizer):
         check_callable("updater", updater)
     if isinstance(net, nn.Module):
@@ -141,7 +141,8 @@ def train_ch6(
     net.apply(init_cnn)
     print("training on", device)
     net.to(device)
-    optimizer, loss = torch.optim.SGD(net.parameters(), lr=lr), nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(net.parameters(), lr=lr)
+    loss = nn.CrossEntropyLoss()
 
     def step(X: Tensor, y: Tensor) -> tuple[Tensor, float]:
         net.train()

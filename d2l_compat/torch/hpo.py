@@ -78,9 +78,9 @@ def rbfkernel(x1: ArrayLike, x2: ArrayLike, ls: float = 4.0) -> NDArray[Any]:
     """
     a = to_numpy("x1", x1).astype("float64")
     b = to_numpy("x2", x2).astype("float64")
-    for what, x in ("x1", a), ("x2", b):
+    for name, x in ("x1", a), ("x2", b):
         if x.ndim != 1:
-            raise ValueError(fault(what, f"shape {x.shape}", "a vector of numbers"))
-    if not real("ls", ls, "a number above 0") > 0 or not math.isfinite(ls):
+            raise ValueError(fault(name, f"shape {x.shape}", "a vector of numbers"))
+    if real("ls", ls, "a number above 0") <= 0 or not math.isfinite(ls):
         raise ValueError(fault("ls", ls, "a number above 0"))
     return np.exp(-((a[:, None] - b) ** 2) / (2 * ls))

@@ -50,9 +50,9 @@ def train_batch_ch13(
     check_instance("net", net, nn.Module, "a layer")
     check_callable("loss", loss)
     check_instance("trainer", trainer, torch.optim.Optimizer, "an optimizer")
-    first, *_ = shared.check_devices(devices)
-    X = [x.to(first) for x in X] if isinstance(X, (list, tuple)) else X.to(first)
-    y = y.to(first)
+    device = shared.check_devices(devices)[0]
+    X = [x.to(device) for x in X] if isinstance(X, (list, tuple)) else X.to(device)
+    y = y.to(device)
     net.train()
     trainer.zero_grad()
     y_hat = net(X)

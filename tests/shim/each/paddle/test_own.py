@@ -442,8 +442,8 @@ def test_importing_and_tracing_print_nothing() -> None:
     assert process.stdout == b""
 
 
-class Recurrent(nn.Layer):
-    """A bidirectional classifier."""
+class RecurrentClassifier(nn.Layer):
+    """A bidirectional recurrent classifier."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -456,7 +456,7 @@ class Recurrent(nn.Layer):
 
 @pytest.mark.parametrize("name", ["train_ch6", "train_ch13"])
 def test_recurrent_models_move_and_train(name: str) -> None:
-    net = Recurrent()
+    net = RecurrentClassifier()
     batches = [(X, paddle.to_tensor([0, 2]))]
     before = net(X).numpy()
     if name == "train_ch6":

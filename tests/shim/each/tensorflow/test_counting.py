@@ -69,7 +69,7 @@ def test_attention_takes_four_products(n: int) -> None:
 def test_uncountable_operations_are_errors(count: Callable[..., int]) -> None:
     compiled = tf.function(lambda X: 2 * X)
     for layer, name in ((keras.layers.GRU(4), "While"), (compiled, "PartitionedCall")):
-        with pytest.raises(ValueError, match=f"layer: got one with a .*{name} in its graph; need"):
+        with pytest.raises(ValueError, match=f"layer: got a graph with a .*{name}; need"):
             count(layer, STEPS)
     with pytest.raises(TypeError, match="layer: got 3; need a layer or a function"):
         count(3, SQUARE)
