@@ -75,7 +75,7 @@ def seq_data_iter_random(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Return batches of non-overlapping sequences of a list of tokens, shuffled by Python's ``random``.
 
-    A batch is X and Y (batch_size, num_steps), int32; Y has the next token for each in X. Raises TypeError or
+    A batch is X and Y (batch_size, num_steps), int32; Y has the next token for each token in X. Raises TypeError or
     ValueError for sizes below 1, or a ``corpus`` of the wrong type.
     """
     return time_machine.random_batches(corpus, batch_size, num_steps, _to_int32)
