@@ -82,7 +82,7 @@ def _inner_program(operation: JaxprEqn) -> Jaxpr | None:
     name = operation.primitive.name
     if name in DATA_DEPENDENT:
         need = "steps that are known in advance, as in a scan"
-        raise ValueError(checks.message("layer", f"one with a {name}", need))
+        raise ValueError(checks.message("layer", f"a program with a {name}", need))
     for value in operation.params.values():
         if isinstance(value, Jaxpr):
             return value

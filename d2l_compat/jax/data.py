@@ -51,10 +51,10 @@ class TimeMachine(time_machine.TimeMachine, DataModule):
 
 
 class FashionMNIST(images.FashionMNIST, DataModule):
-    """Fashion-MNIST in batches: pictures (batch, height, width, 1) from 0 to 1, and labels."""
+    """Fashion-MNIST in batches: images (batch, height, width, 1) from 0 to 1, and labels."""
 
     def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """Load the pictures, resized to ``resize`` = (height, width) pixels.
+        """Load the images, resized to ``resize`` = (height, width) pixels.
 
         Raises TypeError or ValueError for sizes below 1.
         """
@@ -65,7 +65,7 @@ class FashionMNIST(images.FashionMNIST, DataModule):
         self.val = images.ImageDataset(False, resize, self.root)
 
     def get_dataloader(self, train: bool) -> Loader:
-        """Return batches of the training pictures, shuffled, or of the validation pictures."""
+        """Return batches of the training images, shuffled, or of the validation images."""
         dataset = self.train if train else self.val
 
         def take(rows: NDArray[np.intp]) -> Batch:
@@ -79,6 +79,6 @@ class FashionMNIST(images.FashionMNIST, DataModule):
     def visualize(
         self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None
     ) -> None:
-        """Show pictures of a batch, with their labels."""
+        """Show images of a batch, with their labels."""
         X, y = batch
         show_images(X.squeeze(-1), nrows, ncols, titles=labels or self.text_labels(y))

@@ -156,7 +156,7 @@ class SoftmaxRegression(Classifier):
 
 
 class LeNet(Classifier):
-    """LeNet-5 (LeCun et al., 1998), for pictures (examples, height, width, channels).
+    """LeNet-5 (LeCun et al., 1998), for images (examples, height, width, channels).
 
     ``kernel_init()`` returns the weights' initializer. The first use raises TypeError or ValueError
     for ``num_classes`` below 1.

@@ -91,7 +91,7 @@ class EncoderDecoder(Classifier):
     ) -> tuple[jax.Array, tuple[list[Any], Any]]:
         """Decode with the likeliest token at each step; also return the attention weights.
 
-        ``batch`` is (source, target, source lengths, labels); of the target only the first tokens
+        ``batch`` is (source, target, source lengths, labels); only the first tokens of the target
         are used. Returns tokens of shape (batch, num_steps), and what was sown into
         "intermediates": the decoder's "dec_attention_weights" of each step, and the encoder's
         "enc_attention_weights", an empty list if it sows none. Weights of several heads have the

@@ -73,7 +73,7 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
     ) -> tuple[mx.array, list[Any]]:
         """Decode with the likeliest token at each step; also return each step's attention weights.
 
-        ``batch`` is (source, target, source lengths, labels); of the target only the first tokens
+        ``batch`` is (source, target, source lengths, labels); only the first tokens of the target
         are used. Returns tokens of shape (batch, num_steps). Dropout is off.
         """
         num_steps = checks.size("num_steps", num_steps)

@@ -190,9 +190,9 @@ class BERTModel(nn.Block):
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Return the encoded tokens, the logits of the masked tokens, and those of the next sentence.
 
-        They have the shapes (batch, steps, num_hiddens), (batch, predictions, vocab_size), or None where
-        ``pred_positions`` is None, and (batch, 2), predicted from the first token, ``<cls>``. Raises ValueError or
-        TypeError as the three parts do.
+        Their shapes are (batch, steps, num_hiddens), (batch, predictions, vocab_size) and (batch, 2). Without
+        ``pred_positions`` the second is None; the third is predicted from the first token, ``<cls>``. Raises ValueError
+        or TypeError as the three parts do.
         """
         encoded = self.encoder(tokens, segments, valid_lens)
         tokens_hat = None if pred_positions is None else self.mlm(encoded, pred_positions)
@@ -215,10 +215,10 @@ class _WikiTextDataset(wiki.WikiText, gluon.data.Dataset):
 def load_data_wiki(batch_size: int, max_len: int) -> tuple[gluon.data.DataLoader, Vocab]:
     """Load pairs of sentences of WikiText-2 in shuffled batches, and the vocabulary.
 
-    A batch is tokens and segments (batch, max_len), lengths (batch,), positions of masked tokens, their weights, 1 or 0
-    for padding, and their labels, each (batch, predictions), and 1 if the second sentence follows the first (batch,).
-    Weights are float32, all others int32. Raises TypeError or ValueError for sizes below 1 or too small for any pair,
-    and what :func:`download_extract` raises.
+    A batch is tokens and segments (batch, max_len); lengths (batch,); positions of masked tokens, their weights (1, or
+    0 for padding) and their labels, each (batch, predictions); and labels (batch,), 1 if the second sentence follows
+    the first. Weights are float32, all others int32. Raises TypeError or ValueError for sizes below 1 or too small for
+    any pair, and what :func:`download_extract` raises.
     """
     batch_size, max_len = checks.size("batch_size", batch_size), checks.size("max_len", max_len)
     paragraphs = _read_wiki(download_extract("wikitext-2", "wikitext-2"))

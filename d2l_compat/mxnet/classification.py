@@ -28,14 +28,14 @@ def load_data_fashion_mnist(
 ) -> tuple[gluon.data.DataLoader, gluon.data.DataLoader]:
     """Return Fashion-MNIST in batches as :class:`FashionMNIST` makes them: training batches, shuffled, and test batches.
 
-    Pictures are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
+    Images are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
     for sizes below 1, and what :func:`download` raises.
     """
     data = FashionMNIST(batch_size, images.image_size(resize))
     workers = get_dataloader_workers() if resize else 0  # only resizing is slow
 
-    def make_loader(pictures: Any, shuffle: bool) -> gluon.data.DataLoader:
-        return gluon.data.DataLoader(pictures, batch_size, shuffle=shuffle, num_workers=workers)
+    def make_loader(dataset: Any, shuffle: bool) -> gluon.data.DataLoader:
+        return gluon.data.DataLoader(dataset, batch_size, shuffle=shuffle, num_workers=workers)
 
     return make_loader(data.train, True), make_loader(data.val, False)
 
@@ -118,8 +118,9 @@ def train_ch6(
 ) -> None:
     """Train with stochastic gradient descent and cross-entropy, from Xavier's weights, on ``device``.
 
-    The default device is the first GPU, or the CPU. Loss and accuracy are plotted, and printed at the end. Raises
-    TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no batch (X, y).
+    The default device is the first GPU, or the CPU if there is none. Loss and accuracy are plotted, and printed at the
+    end. Raises TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no
+    batch (X, y).
     """
     check_instance("net", net, gluon.Block, "a layer")
     device = try_gpu() if device is None else device

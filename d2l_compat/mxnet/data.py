@@ -57,8 +57,8 @@ def _to_int32(tokens: Any) -> np.ndarray:
 class TimeMachine(time_machine.TimeMachine, DataModule):
     """*The Time Machine* as sequences of characters, as D2L 1.0 prepares them.
 
-    ``X`` (sequences, num_steps) has a sequence from each character on, and ``Y`` the next character for each one in
-    ``X``, both int32. The first ``num_train`` are for training, and ``num_val`` after them for validation.
+    ``X`` (sequences, num_steps) has a sequence that starts at each character, and ``Y`` the next character for each one
+    in ``X``, both int32. The first ``num_train`` sequences are for training, the next ``num_val`` for validation.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ def seq_data_iter_random(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Return batches of non-overlapping sequences of a list of tokens, shuffled by Python's ``random``.
 
-    A batch is X and Y (batch_size, num_steps), int32; Y has the next token for each in X. Raises TypeError or
+    A batch is X and Y (batch_size, num_steps), int32; Y has the next token for each token in X. Raises TypeError or
     ValueError for sizes below 1, or a ``corpus`` of the wrong type.
     """
     return time_machine.random_batches(corpus, batch_size, num_steps, _to_int32)
@@ -99,18 +99,18 @@ def load_data_time_machine(
 ) -> tuple[SeqDataLoader, Vocab]:
     """Load batches of the first ``max_tokens`` characters of *The Time Machine*, as in D2L 0.17, and the vocabulary.
 
-    They are those of :func:`seq_data_iter_random` or :func:`seq_data_iter_sequential`. Raises TypeError or ValueError
-    for sizes below 1, and what :func:`download` raises.
+    The batches are those of :func:`seq_data_iter_random` or :func:`seq_data_iter_sequential`. Raises TypeError or
+    ValueError for sizes below 1, and what :func:`download` raises.
     """
     loader = SeqDataLoader(batch_size, num_steps, use_random_iter, max_tokens)
     return loader, loader.vocab
 
 
 class FashionMNIST(images.FashionMNIST, DataModule):
-    """Fashion-MNIST in batches: pictures (batch, 1, height, width) from 0 to 1, and labels."""
+    """Fashion-MNIST in batches: images (batch, 1, height, width) from 0 to 1, and labels."""
 
     def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """Load the pictures; ``resize`` is (height, width), in pixels.
+        """Load the images; ``resize`` is (height, width), in pixels.
 
         Raises TypeError or ValueError for sizes below 1.
         """
@@ -121,13 +121,13 @@ class FashionMNIST(images.FashionMNIST, DataModule):
         self.val = images.ImageDataset(False, resize, self.root)
 
     def get_dataloader(self, train: bool) -> gluon.data.DataLoader:
-        """Return batches of the training pictures, shuffled, or of the validation pictures."""
-        pictures = self.train if train else self.val
-        return gluon.data.DataLoader(pictures, self.batch_size, shuffle=train)
+        """Return batches of the training images, shuffled, or of the validation images."""
+        dataset = self.train if train else self.val
+        return gluon.data.DataLoader(dataset, self.batch_size, shuffle=train)
 
     def visualize(
         self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None
     ) -> None:
-        """Show pictures of a batch with their labels."""
+        """Show images of a batch with their labels."""
         X, y = batch
         show_images(X.squeeze(1), nrows, ncols, titles=labels or self.text_labels(y))

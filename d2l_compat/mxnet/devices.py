@@ -30,5 +30,5 @@ def try_gpu(i: int = 0) -> Context:
 
 
 def try_all_gpus() -> list[Context]:
-    """Return all GPUs, or the CPU alone if there is none."""
+    """Return all GPUs, or the CPU if there are none."""
     return [gpu(i) for i in range(num_gpus())] or [cpu()]

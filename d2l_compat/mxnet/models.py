@@ -125,7 +125,7 @@ class SoftmaxRegression(Classifier):
 
 
 class LeNet(Classifier):
-    """LeNet-5 (LeCun et al., 1998), for pictures (examples, channels, height, width)."""
+    """LeNet-5 (LeCun et al., 1998), for images (examples, channels, height, width)."""
 
     def __init__(self, lr: float = 0.1, num_classes: int = 10) -> None:
         """Create the model. Raises TypeError or ValueError for ``num_classes`` below 1."""

@@ -43,7 +43,7 @@ def train_ch11(
 ) -> tuple[list[float], list[float]]:
     """Train a linear model from scratch; ``trainer_fn([w, b], states, hyperparams)`` takes a step.
 
-    The loss is plotted after every 200 examples. Returns the seconds passed until then, and the losses. Raises
+    The loss is plotted after every 200 examples. Returns the seconds elapsed until each point, and the losses. Raises
     TypeError or ValueError if ``trainer_fn`` is not a function, there are no batches, or a size is below 1.
     """
     check_callable("trainer_fn", trainer_fn)
@@ -71,7 +71,7 @@ def train_concise_ch11(
 ) -> None:
     """Train a linear layer with ``gluon.Trainer(parameters, tr_name, hyperparams)``.
 
-    Loss and errors are as in :func:`train_ch11`.
+    Plots the loss and raises errors as :func:`train_ch11` does.
     """
     if not isinstance(tr_name, (str, Optimizer)):
         raise TypeError(

@@ -111,7 +111,7 @@ def train_ch13(
     devices: Sequence[Any] | None = None,
     split_f: Split = split_batch,
 ) -> None:
-    """Train with :func:`train_batch_ch13` on ``devices``, by default all GPUs, or else the CPU; ``net`` is on them.
+    """Train with :func:`train_batch_ch13` on ``devices``, where ``net`` is; by default all GPUs, or the CPU.
 
     Loss and accuracy are plotted, and printed at the end. Raises TypeError or ValueError if ``net`` is not a layer,
     ``num_epochs`` is below 1, or there is no batch (X, y).

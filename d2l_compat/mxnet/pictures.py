@@ -1,4 +1,4 @@
-"""Data sets of pictures labelled with boxes (bananas) or with a class for each pixel (Pascal VOC)."""
+"""Data sets of images labelled with boxes (bananas) or with a class for each pixel (Pascal VOC)."""
 
 import os
 import random
@@ -26,17 +26,17 @@ Batches = tuple[gluon.data.DataLoader, gluon.data.DataLoader]
 
 
 def read_data_bananas(is_train: bool = True) -> tuple[list[np.ndarray], np.ndarray]:
-    """Read D2L's pictures of bananas and their labels, for training or testing.
+    """Read D2L's images of bananas and their labels, for training or testing.
 
-    Pictures are (256, 256, 3), uint8 from 0 to 255; labels (pictures, 1, 5), float32, are class 0 and the corners of
-    the box in fractions of the picture. Raises what :func:`download_extract` raises.
+    Images are (256, 256, 3), uint8 from 0 to 255; labels (images, 1, 5), float32, are class 0 and the corners of
+    the box in fractions of the image. Raises what :func:`download_extract` raises.
     """
-    pictures, targets = bananas.read(is_train)
-    return _to_uint8(pictures), np.array(targets, dtype="float32")
+    images, targets = bananas.read(is_train)
+    return _to_uint8(images), np.array(targets, dtype="float32")
 
 
 class BananasDataset(gluon.data.Dataset):
-    """Pictures of one banana each, (3, 256, 256), float32 from 0 to 255, with class and box, (1, 5)."""
+    """Images of one banana each, (3, 256, 256), float32 from 0 to 255, with class and box, (1, 5)."""
 
     def __init__(self, is_train: bool) -> None:
         """Load the data set. Raises what :func:`read_data_bananas` raises."""
@@ -64,17 +64,17 @@ def load_data_bananas(batch_size: int) -> Batches:
 def read_voc_images(
     voc_dir: str | Path, is_train: bool = True
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Read Pascal VOC's pictures, and for each a picture with its pixels' classes as colours.
+    """Read Pascal VOC's images, and for each an image with its pixels' classes as colours.
 
     All are (height, width, 3), uint8 from 0 to 255, for training or testing. Raises FileNotFoundError if a file is
     not in the folder.
     """
-    pictures, colormaps = voc.read(voc_dir, is_train)
-    return _to_uint8(pictures), _to_uint8(colormaps)
+    images, colormaps = voc.read(voc_dir, is_train)
+    return _to_uint8(images), _to_uint8(colormaps)
 
 
-def _to_uint8(pictures: list[Any]) -> list[np.ndarray]:
-    return [np.array(picture, dtype="uint8") for picture in pictures]
+def _to_uint8(images: list[Any]) -> list[np.ndarray]:
+    return [np.array(image, dtype="uint8") for image in images]
 
 
 def voc_colormap2label() -> np.ndarray:
@@ -83,7 +83,7 @@ def voc_colormap2label() -> np.ndarray:
 
 
 def voc_label_indices(colormap: Any, colormap2label: np.ndarray) -> np.ndarray:
-    """Return the classes (height, width) for a picture (height, width, 3) that shows them as colours.
+    """Return the classes (height, width) for an image (height, width, 3) that shows them as colours.
 
     Raises ValueError for another shape.
     """
@@ -94,10 +94,10 @@ def voc_label_indices(colormap: Any, colormap2label: np.ndarray) -> np.ndarray:
 
 
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
-    """Crop the same random part, (height, width, 3), from two pictures (rows, columns, 3).
+    """Crop the same random part, (height, width, 3), from two images (rows, columns, 3).
 
-    Raises ValueError or TypeError if the pictures differ in size, or ``height`` and ``width`` are not sizes, or are
-    larger than the pictures'.
+    Raises ValueError or TypeError if the images differ in size, or ``height`` and ``width`` are not sizes, or are
+    larger than the images'.
     """
     voc.check_pair(feature, label, 2)
     rows, columns = voc.draw_crop(feature.shape[:2], height, width, lambda n: random.randint(0, n))
@@ -105,14 +105,14 @@ def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[An
 
 
 class VOCSegDataset(gluon.data.Dataset):
-    """Random crops of Pascal VOC's pictures, with the classes of their pixels.
+    """Random crops of Pascal VOC's images, with the classes of their pixels.
 
     Crops are (3, height, width), float32, normalized by ImageNet's mean and standard deviation; classes (height,
-    width), float32. Smaller pictures are left out.
+    width), float32. Smaller images are left out.
     """
 
     def __init__(self, is_train: bool, crop_size: tuple[int, int], voc_dir: str | Path) -> None:
-        """Load the pictures; ``crop_size`` is (height, width).
+        """Load the images; ``crop_size`` is (height, width).
 
         Raises what :func:`read_voc_images` raises, and TypeError or ValueError for other crop sizes.
         """
@@ -129,7 +129,7 @@ class VOCSegDataset(gluon.data.Dataset):
         return (img.astype("float32") / 255 - mean) / deviation
 
     def filter(self, imgs: list[Any]) -> list[Any]:
-        """Return the pictures that are at least as large as a crop."""
+        """Return the images that are at least as large as a crop."""
         height, width = self.crop_size
         return [img for img in imgs if img.shape[0] >= height and img.shape[1] >= width]
 

@@ -124,7 +124,7 @@ class RNN(Module):
 
 
 class RNNLM(RNNLMScratch):
-    """The same language model with Gluon's layers."""
+    """A language model with Gluon's layers: a recurrent layer ``rnn`` and a dense layer."""
 
     def init_params(self) -> None:
         """Create the output layer, and initialize the model; the first call sets its sizes."""
@@ -148,7 +148,7 @@ class RNNModelScratch:
         init_state: Callable[..., Any],
         forward_fn: Callable[..., tuple[np.ndarray, Any]],
     ) -> None:
-        """Create the parameters, ``params``, and keep the functions.
+        """Create the parameters, ``params``, and store the functions.
 
         ``get_params(vocab_size, num_hiddens, device)`` returns parameters, ``init_state(batch_size, num_hiddens,
         device)`` a state, and ``forward_fn(X, state, params)`` logits (steps * batch, vocab_size) and the new state,

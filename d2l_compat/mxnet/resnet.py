@@ -39,7 +39,7 @@ class Residual(nn.Block):
 
 
 def resnet18(num_classes: int) -> nn.Sequential:
-    """Create a ResNet-18 (He et al., 2016) for small pictures.
+    """Create a ResNet-18 (He et al., 2016) for small images.
 
     It begins with a 3 x 3 convolution, and has no pooling before the blocks. It maps (batch, channels, height, width)
     to logits (batch, num_classes). Raises ValueError or TypeError if ``num_classes`` is not a size of at least 1.

@@ -37,8 +37,8 @@ class SNLIDataset(sentences.SNLI, gluon.data.Dataset):
     """Pairs of sentences with labels, ((premise, hypothesis), label), int32.
 
     Sentences have the shape (num_steps,); labels are those of :func:`read_snli`. In ``SNLIDataset(dataset, num_steps,
-    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; ``vocab`` by default has its words that occur at least
-    5 times. Raises TypeError or ValueError for others.
+    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; by default, ``vocab`` has its words that occur at least
+    5 times. Raises TypeError or ValueError for other arguments.
     """
 
     tensor = staticmethod(_to_int32)

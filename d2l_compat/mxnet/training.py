@@ -56,14 +56,14 @@ class Classifier(shared.ClassifierSteps, Module):
     """The base class of models whose outputs are logits of classes, on the last axis."""
 
     def accuracy(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
-        """Return the share of rows whose greatest logit is at the label, or if not ``averaged`` 0 or 1 for each."""
+        """Return the share of rows whose greatest logit is at the label; if not ``averaged``, 0 or 1 for each row."""
         arrays.check_labels(Y_hat, Y)
         predictions = Y_hat.reshape(-1, Y_hat.shape[-1]).argmax(axis=1)
         hits = (predictions == Y.reshape(-1).astype(predictions.dtype)).astype("float32")
         return hits.mean() if averaged else hits
 
     def loss(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
-        """Return the mean cross-entropy of logits (..., classes) and labels (...), or one number for each."""
+        """Return the mean cross-entropy of logits (..., classes) and labels (...); if not ``averaged``, each loss."""
         arrays.check_labels(Y_hat, Y)
         losses = cross_entropy(Y_hat, Y).reshape(-1)
         return losses.mean() if averaged else losses

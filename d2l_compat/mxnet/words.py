@@ -30,7 +30,7 @@ def batchify(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
     They are centers (batch, 1), contexts and noise (batch, longest), padded with 0, a mask that is 1 at words and 0 at
     padding, and labels that are 1 at words of the context, of the same shape. Raises TypeError or ValueError if there
-    are no examples, or others.
+    are no examples, or they are of another form.
     """
     centers, contexts_negatives, masks, labels = (
         np.array(array, dtype="float32") for array in words.pad_examples(data)

@@ -1,7 +1,7 @@
 """Attention without the full matrix of weights, a block of queries at a time: Rabe & Staats (2021).
 
-The memory kept for the gradients grows with the number of queries, not with queries times keys,
-since the backward pass recomputes the weights. Keys that no query of a block sees are skipped.
+The memory for the gradients grows with the number of queries, not with queries times keys, since
+the backward pass recomputes the weights. Keys that no query of a block sees are skipped.
 """
 
 import math

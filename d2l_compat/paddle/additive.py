@@ -16,7 +16,7 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Layer):
     """Additive attention, with scores w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
-    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them.
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` specifies them.
 
     It has no second derivatives, since Paddle's softmax has none.
     """
@@ -43,9 +43,8 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Layer):
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
-        :func:`masked_softmax`. Returns (batch, queries, v). The features of all pairs of a
-        query and a key, (batch, queries, keys, num_hiddens), are held in memory. Raises ValueError
-        or TypeError for input that does not fit.
+        :func:`masked_softmax`. Returns (batch, queries, v). The memory grows with batch * queries *
+        keys * num_hiddens. Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_attention(queries, keys, values)
         arrays.check_projection("queries", queries, self.W_q)
@@ -56,7 +55,7 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Layer):
         scores = self.w_v(paddle.tanh(features)).squeeze(-1)
         weights = masked_softmax(scores, valid_lens)
         pooled = paddle.bmm(self.dropout(weights), values)
-        if paddle.in_dynamic_mode():  # a program has no weights to show
+        if paddle.in_dynamic_mode():  # a traced program has no weights to show
             self._weights = (weights,)
         return zero_without_keys(pooled, keys)
 
@@ -64,8 +63,7 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Layer):
     def attention_weights(self) -> Tensor:
         """Weights of the last eager call, before dropout, shape (batch, queries, keys).
 
-        Running a traced program leaves them as they were. Raises RuntimeError before the first
-        call.
+        Running a traced program does not change them. Raises RuntimeError before the first call.
         """
         if not self._weights:
             raise RuntimeError(checks.NOT_CALLED)

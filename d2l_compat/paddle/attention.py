@@ -1,14 +1,14 @@
 """Scaled dot-product and multi-head attention, and the sinusoidal positional encoding.
 
 The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
-masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
+masking applies everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
 in the padding must still be finite, since zero times NaN is NaN. The same rule applies to keys
 that a causal mask hides, and to those whose ``score_bias`` is minus infinity.
 
 Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for them. In a program
-traced by ``paddle.jit.to_static`` there are no values yet, and the check is left out.
+traced by ``paddle.jit.to_static`` there are no values yet, and the check is skipped.
 """
 
 import math
@@ -48,8 +48,8 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        Weights of X's shape and dtype. Past the valid length they are exactly 0; over a row they sum to
-        1, or to 0 if its length is 0.
+        Weights of X's shape and dtype, exactly 0 past the valid length. Each row sums to 1, or to 0 if
+        its length is 0.
 
     Raises
     ------
@@ -75,7 +75,7 @@ class DotProductAttention(nn.Layer):
         checks.check_dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(float(dropout))
-        # The weights, or for long inputs the tensors from which they are computed on reading. In a
+        # The weights, or for long inputs the tensors from which they are computed on access. In a
         # tuple, since a layer registers a tensor attribute as a buffer.
         self._last: tuple[Any, ...] = ()
 
@@ -104,8 +104,8 @@ class DotProductAttention(nn.Layer):
         arrays.check_score_bias(score_bias, queries, keys)
         lens = _combine_lens(valid_lens, causal, queries, keys)
         is_eager = paddle.in_dynamic_mode()  # a traced program has no weights to show
-        forms_weights = score_bias is not None or (self.training and self.dropout.p > 0)
-        if is_eager and not forms_weights and queries.shape[1] >= _blockwise.MIN_QUERIES:
+        needs_weights = score_bias is not None or (self.training and self.dropout.p > 0)
+        if is_eager and not needs_weights and queries.shape[1] >= _blockwise.MIN_QUERIES:
             self._last = queries, keys, lens
             pooled = _blockwise.attend(queries, keys, values, lens)
         else:
@@ -119,8 +119,7 @@ class DotProductAttention(nn.Layer):
     def attention_weights(self) -> Tensor:
         """Weights of the last eager call, before dropout, shape (batch, queries, keys).
 
-        Running a traced program leaves them as they were. Raises RuntimeError before the first
-        call.
+        Running a traced program does not change them. Raises RuntimeError before the first call.
         """
         if not self._last:
             raise RuntimeError(checks.NOT_CALLED)
@@ -141,11 +140,11 @@ def _combine_lens(
     if not causal:
         return valid_lens
     num_queries, num_keys = queries.shape[1], keys.shape[1]
-    last = paddle.arange(1, num_queries + 1, dtype="int64") + (num_keys - num_queries)
+    causal_lens = paddle.arange(1, num_queries + 1, dtype="int64") + (num_keys - num_queries)
     if valid_lens is None:
-        return last.unsqueeze(0)
+        return causal_lens.unsqueeze(0)
     lens = valid_lens.astype("int64")
-    return paddle.minimum(lens if lens.ndim == 2 else lens.unsqueeze(1), last)
+    return paddle.minimum(lens if lens.ndim == 2 else lens.unsqueeze(1), causal_lens)
 
 
 def _weights(
@@ -159,15 +158,14 @@ def _weights(
 class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
     """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
 
-    ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
-    queries, keys and values from its first input;
-    ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
-    bias=False)`` is given them. ``num_hiddens`` is divided among the heads: each works in
-    num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
-    ``W_o`` mixes the heads' results.
+    ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of queries,
+    keys and values from its first input; ``MultiHeadAttention(key_size, query_size, value_size,
+    num_hiddens, num_heads, dropout, bias=False)`` specifies them. ``num_hiddens`` is divided among
+    the heads: each works in num_hiddens / num_heads dimensions, its slice of the projections
+    ``W_q``, ``W_k``, ``W_v``; ``W_o`` mixes the heads' results.
 
-    With the short signature an optimizer may be given the parameters before the first call. Load
-    weights, or trace the layer, after it.
+    With the short signature, an optimizer may be given the parameters before the first call. Load
+    weights, or trace the layer, only after that call.
 
     It has no second derivatives, since Paddle's softmax and flatten have none.
     """
@@ -209,20 +207,21 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
         arrays.check_projection("queries", queries, self.W_q)
         arrays.check_projection("keys", keys, self.W_k)
         arrays.check_projection("values", values, self.W_v)
-        # Check them before they are repeated for the heads, so that a message shows what was given,
-        # and before the projections could take their sizes from invalid input.
+        # Check masks before they are repeated for the heads, so that messages show the given shapes,
+        # and before projections could take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
         if valid_lens is not None:
             valid_lens = valid_lens.astype("int64").repeat_interleave(self.num_heads, axis=0)
-        Q = self.transpose_qkv(self.W_q(queries))
+        projected = self.W_q(queries)
         masks: dict[str, Any] = {"causal": True} if causal else {}
         if score_bias is not None:
             # Autocast may give the scores another dtype.
-            masks["score_bias"] = self._bias_per_head(score_bias, queries.shape[0]).astype(Q.dtype)
+            bias_per_head = self._bias_per_head(score_bias, queries.shape[0])
+            masks["score_bias"] = bias_per_head.astype(projected.dtype)
         pooled = self.attention(
-            Q,
+            self.transpose_qkv(projected),
             self.transpose_qkv(self.W_k(keys)),
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
@@ -234,8 +233,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
     def attention_weights(self) -> Tensor:
         """Weights of the last eager call, before dropout, shape (batch, heads, queries, keys).
 
-        Running a traced program leaves them as they were. Raises RuntimeError before the first
-        call.
+        Running a traced program does not change them. Raises RuntimeError before the first call.
         """
         weights = self.attention.attention_weights
         return weights.unflatten(0, [weights.shape[0] // self.num_heads, self.num_heads])
@@ -271,7 +269,7 @@ def transpose_output(X: Tensor, num_heads: int) -> Tensor:
     return _merge_heads(X, num_heads)
 
 
-# Separate functions: in a traced method Paddle resolves a name equal to the method's to the method.
+# Separate functions: in a traced method, Paddle resolves the method's own name to the method.
 # Einsum copies several times faster than Paddle copies a transposed view.
 
 
@@ -342,8 +340,8 @@ def linear(inputs: int | None, outputs: int, bias: bool = True) -> nn.Linear:
 class _LazyLinear(nn.Linear):
     """A linear layer that takes its input size from its first input.
 
-    Until then its weight has no rows. It is filled in place, so that an optimizer that already
-    has it will train it.
+    Until then its weight has no rows. The weight is filled in place, so that an optimizer that
+    already has it will train it.
     """
 
     def __init__(self, out_features: int, bias: bool) -> None:

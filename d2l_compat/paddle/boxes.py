@@ -68,10 +68,10 @@ def offset_inverse(anchors: Tensor, offset_preds: Tensor) -> Tensor:
 def multibox_prior(data: Tensor, sizes: Any, ratios: Any) -> Tensor:
     """Return anchors (1, height * width * (sizes + ratios - 1), 4) around each pixel of ``data`` (..., height, width).
 
-    Coordinates are float32, in fractions of the picture's sides. Around a pixel there are all ``sizes`` with the first
-    of ``ratios``, then the first size with the other ratios. For size s and ratio r, the width is s * sqrt(r) times the
-    picture's height, and the height s / sqrt(r) times. Raises TypeError or ValueError if there is no pixel, or a size
-    or ratio is not above 0.
+    Coordinates are float32, in fractions of the image's sides. Around a pixel there are all ``sizes`` with the first
+    of ``ratios``, then the first size with the other ratios. For size s and ratio r, the width is s * sqrt(r) and the
+    height s / sqrt(r) times the image's height. Raises TypeError or ValueError if there is no pixel, or a size or ratio
+    is not above 0.
     """
     arrays.check_instance("data", data)
     return _to_tensor(shared.anchor_boxes(data, sizes, ratios), data.place)
@@ -105,7 +105,7 @@ def multibox_target(anchors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Te
 def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """Return the indices, int64, of the boxes (boxes, 4) that non-maximum suppression keeps, best score first.
 
-    ``scores`` has the shape (boxes,). A box is removed if its intersection over union with a kept one exceeds
+    ``scores`` has the shape (boxes,). A box is removed if its intersection over union with a kept box exceeds
     ``iou_threshold``. Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("boxes", boxes)
@@ -123,8 +123,7 @@ def multibox_detection(
 
     ``cls_probs`` (batch, classes + 1, anchors) has the background first, ``offset_preds`` is (batch, anchors * 4),
     ``anchors`` (1, anchors, 4). The class is -1 for boxes that are not kept, and for those with a confidence below
-    ``pos_threshold``, which is then replaced by that of the background. Raises TypeError or ValueError for other
-    shapes.
+    ``pos_threshold``, whose confidence becomes that of the background. Raises TypeError or ValueError for other shapes.
     """
     arrays.check_instance("cls_probs", cls_probs)
     detections = shared.detect(cls_probs, offset_preds, anchors, nms_threshold, pos_threshold)

@@ -30,12 +30,12 @@ def load_data_fashion_mnist(
 ) -> tuple[DataLoader, DataLoader]:
     """Return Fashion-MNIST in batches: training batches, shuffled, and test batches.
 
-    Pictures are those of :class:`FashionMNIST`, ``resize`` pixels wide and high, or (height, width), by default 28;
+    Images are those of :class:`FashionMNIST`, ``resize`` pixels wide and high, or (height, width), by default 28;
     labels are int64 (batch, 1). Raises TypeError or ValueError for sizes below 1, and what :func:`download` raises.
     """
     data = FashionMNIST(batch_size, images.image_size(resize))
-    for pictures in (data.train, data.val):
-        pictures.labels = pictures.labels[:, None].astype("int64")
+    for dataset in (data.train, data.val):
+        dataset.labels = dataset.labels[:, None].astype("int64")
     return data.train_dataloader(), data.val_dataloader()
 
 
@@ -78,12 +78,12 @@ def train_epoch_ch3(
 ) -> tuple[float, float]:
     """Train for one epoch; return the mean loss and the accuracy.
 
-    ``loss(y_hat, y)`` is one number for each example; ``updater`` is an optimizer, or a function of the batch size that
-    makes a step along the gradients of the sum of the losses. Raises TypeError or ValueError if these are not
+    ``loss(y_hat, y)`` returns one number per example; ``updater`` is an optimizer, or a function that takes the batch
+    size and makes a step along the gradients of the summed losses. Raises TypeError or ValueError if these are not
     callable, or there is no batch (X, y).
     """
-    for what, function in ("net", net), ("loss", loss):
-        check_callable(what, function)
+    for name, function in ("net", net), ("loss", loss):
+        check_callable(name, function)
     if not isinstance(updater, paddle.optimizer.Optimizer):
         check_callable("updater", updater)
     if isinstance(net, nn.Layer):
@@ -130,8 +130,9 @@ def train_ch6(
 ) -> None:
     """Train with stochastic gradient descent and cross-entropy, from Xavier's weights, on ``device``.
 
-    The default device is the first GPU, or else the CPU. Loss and accuracy are plotted, and printed at the end. Raises
-    TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no batch (X, y).
+    The default device is the first GPU, or the CPU if there is none. Loss and accuracy are plotted, and printed at the
+    end. Raises TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no
+    batch (X, y).
     """
     check_instance("net", net, nn.Layer, "a layer")
     device = try_gpu() if device is None else device
@@ -147,7 +148,8 @@ def train_ch6(
     print("training on", device)
     with remove_empty_buffers(net):
         net.to(device)
-    optimizer, loss = paddle.optimizer.SGD(lr, net.parameters()), nn.CrossEntropyLoss()
+    optimizer = paddle.optimizer.SGD(lr, net.parameters())
+    loss = nn.CrossEntropyLoss()
 
     def step(X: Tensor, y: Tensor) -> tuple[Tensor, float]:
         net.train()

@@ -19,9 +19,9 @@ PRODUCTS = ("pd_op.matmul", "pd_op.bmm", "pd_op.addmm", "pd_op.conv2d")
 def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Each on the chain needs the result of the previous one. They are read from the program into which Paddle traces the
-    call; in it a tensor from outside can be multiplied by ``paddle.matmul``, but not by ``@``. Raises TypeError if
-    the layer is not a function or an input is not a tensor.
+    Each product of a chain needs the result of the previous one. The chain is read from the program into which Paddle
+    traces the call. In that program, a tensor from outside can be multiplied by ``paddle.matmul``, but not by ``@``.
+    Raises TypeError if the layer is not callable or an input is not a tensor.
     """
 
     @cache
@@ -31,7 +31,7 @@ def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
         operands = [value.get_defining_op() for value in operation.operands_source()]
         return max(map(chain_length, operands), default=0) + (operation.name() in PRODUCTS)
 
-    program = _trace(layer, inputs)  # a variable, since its operations die with it
+    program = _trace(layer, inputs)  # a variable keeps its operations alive
     return chain_length(program.outputs[0].get_defining_op())
 
 
@@ -39,17 +39,16 @@ def multiply_adds(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
     These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands in the
-    same program as :func:`longest_chain` reads. Raises TypeError if the layer is not a function or an input is not a
-    tensor.
+    program that :func:`longest_chain` reads, too. Raises TypeError as :func:`longest_chain` does.
     """
-    program = _trace(layer, inputs)  # a variable, since its operations die with it
+    program = _trace(layer, inputs)  # a variable keeps its operations alive
     operations = program.main_program.global_block().ops
     products = [operation for operation in operations if operation.name() in PRODUCTS]
     return sum(math.prod(product.result(0).shape) * _count_terms(product) for product in products)
 
 
 def _count_terms(operation: Any) -> int:
-    """Count the terms of the sum that is one number of the product."""
+    """Count the products that are summed for each element of the result."""
     left, right = [value.shape for value in operation.operands_source()][-2:]
     if operation.name() == "pd_op.conv2d":
         return math.prod(right[1:])  # a kernel of shape (outputs, inputs, height, width)

@@ -13,7 +13,7 @@ def cpu() -> str:
 
 
 def gpu(i: int = 0) -> str:
-    """Return the ``i``-th GPU, from 0, whether or not it exists. Raises ValueError if negative."""
+    """Return the ``i``-th GPU, counted from 0, even if it does not exist. Raises ValueError if ``i`` is negative."""
     return f"gpu:{checks.gpu_index(i)}"
 
 
@@ -23,11 +23,11 @@ def num_gpus() -> int:
 
 
 def try_gpu(i: int = 0) -> str:
-    """Return the ``i``-th GPU if it exists, else the CPU. Raises ValueError if negative."""
+    """Return the ``i``-th GPU if it exists, else the CPU. Raises ValueError if ``i`` is negative."""
     device = gpu(i)
     return device if i < num_gpus() else cpu()
 
 
 def try_all_gpus() -> list[str]:
-    """Return all GPUs, or the CPU alone."""
+    """Return all GPUs, or the CPU if there are none."""
     return [gpu(i) for i in range(num_gpus())] or [cpu()]

@@ -22,7 +22,7 @@ __all__ = ["split_batch", "train_batch_ch13", "train_ch13"]
 def split_batch(
     X: Tensor, y: Tensor, devices: Sequence[Any]
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Split inputs and labels into a part for each device, in order; the last ones may be smaller.
+    """Split inputs and labels into a part for each device, in order; the last parts may be smaller.
 
     Raises TypeError or ValueError if inputs and labels differ in number, or there are no devices.
     """
@@ -56,9 +56,9 @@ def train_batch_ch13(
     check_instance("net", net, nn.Layer, "a layer")
     check_callable("loss", loss)
     check_instance("trainer", trainer, paddle.optimizer.Optimizer, "an optimizer")
-    first, *_ = shared.check_devices(devices)
-    X = [x.to(first) for x in X] if isinstance(X, (list, tuple)) else X.to(first)
-    y = y.to(first)
+    device = shared.check_devices(devices)[0]
+    X = [x.to(device) for x in X] if isinstance(X, (list, tuple)) else X.to(device)
+    y = y.to(device)
     net.train()
     trainer.clear_grad()
     y_hat = net(X)
@@ -77,7 +77,7 @@ def train_ch13(
     num_epochs: int,
     devices: Sequence[Any] | None = None,
 ) -> None:
-    """Train with :func:`train_batch_ch13` on the first of ``devices``, by default a GPU, or the CPU.
+    """Train with :func:`train_batch_ch13` on the first of ``devices``, by default the first GPU, or the CPU.
 
     Loss and accuracy are plotted, and printed at the end. Raises TypeError or ValueError if ``net`` is not a layer,
     ``num_epochs`` is below 1, or there is no batch (X, y).

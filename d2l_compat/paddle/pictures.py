@@ -1,4 +1,4 @@
-"""Data sets of pictures labelled with boxes (bananas) or with a class for each pixel (Pascal VOC)."""
+"""Data sets of images labelled with boxes (bananas) or with a class for each pixel (Pascal VOC)."""
 
 import os
 import random
@@ -30,17 +30,17 @@ Batches = tuple[DataLoader, DataLoader]
 
 
 def read_data_bananas(is_train: bool = True) -> tuple[list[NDArray[Any]], Tensor]:
-    """Read D2L's pictures of bananas and their labels, for training or testing.
+    """Read D2L's images of bananas and their labels, for training or testing.
 
-    Pictures are NumPy arrays (256, 256, 3), uint8 from 0 to 255; labels (pictures, 1, 5), float32, are class 0 and the
-    corners of the box in fractions of the picture. Raises what :func:`download_extract` raises.
+    Images are NumPy arrays (256, 256, 3), uint8 from 0 to 255; labels (images, 1, 5), float32, are class 0 and the
+    corners of the box in fractions of the image. Raises what :func:`download_extract` raises.
     """
-    pictures, targets = bananas.read(is_train)
-    return pictures, paddle.to_tensor(targets)
+    images, targets = bananas.read(is_train)
+    return images, paddle.to_tensor(targets)
 
 
 class BananasDataset(Dataset[Any]):
-    """Pictures of one banana each, (3, 256, 256), float32 from 0 to 255, with class and box, (1, 5)."""
+    """Images of one banana each, (3, 256, 256), float32 from 0 to 255, with class and box, (1, 5)."""
 
     def __init__(self, is_train: bool) -> None:
         """Load the data set. Raises what :func:`read_data_bananas` raises."""
@@ -48,9 +48,8 @@ class BananasDataset(Dataset[Any]):
         bananas.print_count(len(self.features), is_train)
 
     def __getitem__(self, idx: int) -> tuple[Tensor, Tensor]:
-        return paddle.to_tensor(
-            self.features[idx].transpose([2, 0, 1]), dtype="float32"
-        ), self.labels[idx]
+        image = self.features[idx].transpose([2, 0, 1])
+        return paddle.to_tensor(image, dtype="float32"), self.labels[idx]
 
     def __len__(self) -> int:
         return len(self.features)
@@ -69,14 +68,14 @@ def load_data_bananas(batch_size: int) -> Batches:
 def read_voc_images(
     voc_dir: str | Path, is_train: bool = True
 ) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
-    """Read Pascal VOC's pictures, and for each a picture with its pixels' classes as colours.
+    """Read Pascal VOC's images, and for each an image with its pixels' classes as colours.
 
     All are (3, height, width), uint8 from 0 to 255, for training or testing. Raises FileNotFoundError if a file is
     not in the folder.
     """
-    pictures, colormaps = voc.read(voc_dir, is_train)
-    channels_first = [picture.transpose([2, 0, 1]) for picture in pictures]
-    return channels_first, [colormap.transpose([2, 0, 1]) for colormap in colormaps]
+    images, colormaps = voc.read(voc_dir, is_train)
+    features = [image.transpose([2, 0, 1]) for image in images]
+    return features, [colormap.transpose([2, 0, 1]) for colormap in colormaps]
 
 
 def voc_colormap2label() -> Tensor:
@@ -85,7 +84,7 @@ def voc_colormap2label() -> Tensor:
 
 
 def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
-    """Return the classes (height, width) for a picture (3, height, width) that shows them as colours.
+    """Return the classes (height, width) for an image (3, height, width) that shows them as colours.
 
     Raises ValueError for another shape.
     """
@@ -96,10 +95,10 @@ def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
 
 
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
-    """Crop the same random part, (3, height, width), from two pictures (3, rows, columns).
+    """Crop the same random part, (3, height, width), from two images (3, rows, columns).
 
-    Raises ValueError or TypeError if the pictures differ in size, or ``height`` and ``width`` are not sizes, or are
-    larger than the pictures'.
+    Raises ValueError or TypeError if the images differ in size, or ``height`` and ``width`` are not sizes, or are
+    larger than the images'.
     """
     voc.check_pair(feature, label, 0)
     rows, columns = voc.draw_crop(
@@ -109,14 +108,14 @@ def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[An
 
 
 class VOCSegDataset(Dataset[Any]):
-    """Random crops of Pascal VOC's pictures, with the classes of their pixels.
+    """Random crops of Pascal VOC's images, with the classes of their pixels.
 
     Crops are (3, height, width), float32, normalized by ImageNet's mean and standard deviation; classes (height,
-    width), int64. Smaller pictures are left out.
+    width), int64. Smaller images are left out.
     """
 
     def __init__(self, is_train: bool, crop_size: tuple[int, int], voc_dir: str | Path) -> None:
-        """Load the pictures; ``crop_size`` is (height, width).
+        """Load the images; ``crop_size`` is (height, width).
 
         Raises what :func:`read_voc_images` raises, and TypeError or ValueError for other crop sizes.
         """
@@ -134,7 +133,7 @@ class VOCSegDataset(Dataset[Any]):
         return (paddle.to_tensor(img).astype("float32") / 255 - mean) / deviation
 
     def filter(self, imgs: list[Any]) -> list[Any]:
-        """Return the pictures that are at least as large as a crop."""
+        """Return the images that are at least as large as a crop."""
         height, width = self.crop_size
         return [img for img in imgs if img.shape[1] >= height and img.shape[2] >= width]
 

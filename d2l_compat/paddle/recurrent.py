@@ -59,7 +59,7 @@ class RNNModelScratch:
 
 
 class RNNModel(nn.Layer):
-    """D2L 0.17's language model of a recurrent layer of Paddle, ``rnn_layer``, and a linear one."""
+    """D2L 0.17's language model: a recurrent Paddle layer, ``rnn_layer``, and a linear layer."""
 
     def __init__(self, rnn_layer: nn.layer.rnn.RNNBase, vocab_size: int) -> None:
         """Create the model; ``rnn_layer`` takes (steps, batch, vocab_size).
@@ -70,7 +70,8 @@ class RNNModel(nn.Layer):
         checks.check_instance(
             "rnn_layer", rnn_layer, nn.layer.rnn.RNNBase, "a Paddle recurrent layer"
         )
-        self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
+        self.rnn = rnn_layer
+        self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = rnn_layer.hidden_size
         self.num_directions = rnn_layer.num_directions
         self.linear = nn.Linear(self.num_hiddens * self.num_directions, vocab_size)

@@ -42,8 +42,8 @@ class RotaryEncoding(layers.RotaryEncoding, PositionTable):
         pairs = self.num_hiddens // 2
         shape, axis = ([2, pairs], -2) if self.layout == "halves" else ([pairs, 2], -1)
         x, y = X.reshape([X.shape[0], X.shape[1], *shape]).unbind(axis)
-        turned = [x * cos - y * sin, x * sin + y * cos]
-        return paddle.stack(turned, axis=axis).reshape(X.shape)
+        rotated = [x * cos - y * sin, x * sin + y * cos]
+        return paddle.stack(rotated, axis=axis).reshape(X.shape)
 
     def exact_table(self) -> NDArray[np.float64]:
         """Return cosines and sines, shape (2, max_len, num_hiddens / 2)."""

@@ -14,8 +14,8 @@ __all__ = ["Residual", "resnet18"]
 class Residual(nn.Layer):
     """The residual block of He et al. (2016), section 3.2.
 
-    Two 3 x 3 convolutions with batch normalization, the first with these ``strides``, are added to the input,
-    which ``use_1x1conv`` sends through a 1 x 1 convolution with the same strides.
+    The output of two 3 x 3 convolutions with batch normalization, the first with these ``strides``, is added to the
+    input; with ``use_1x1conv`` the input first passes a 1 x 1 convolution with the same strides.
     """
 
     @signatures.parse_arguments
@@ -41,7 +41,7 @@ class Residual(nn.Layer):
 
 
 def resnet18(num_classes: int, in_channels: int = 1) -> nn.Sequential:
-    """Create a ResNet-18 (He et al., 2016) for small pictures.
+    """Create a ResNet-18 (He et al., 2016) for small images.
 
     It begins with a 3 x 3 convolution, and has no pooling before the blocks. It maps (batch, in_channels, height,
     width) to logits (batch, num_classes). Raises ValueError or TypeError if an argument is not a size of at least 1.

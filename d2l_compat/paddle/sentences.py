@@ -26,16 +26,17 @@ def load_data_imdb(batch_size: int, num_steps: int = 500) -> tuple[DataLoader, D
     below 1, and what :func:`download_extract` raises.
     """
     train, test, vocab = sentences.load_imdb(batch_size, num_steps)
-    for_training, for_test = ([*map(paddle.to_tensor, arrays)] for arrays in (train, test))
-    return load_array(for_training, batch_size), load_array(for_test, batch_size, False), vocab
+    train_iter = load_array([*map(paddle.to_tensor, train)], batch_size)
+    test_iter = load_array([*map(paddle.to_tensor, test)], batch_size, False)
+    return train_iter, test_iter, vocab
 
 
 class SNLIDataset(sentences.SNLI, Dataset[Any]):
     """Pairs of sentences with labels, ((premise, hypothesis), label), int64.
 
     Sentences have the shape (num_steps,); labels are those of :func:`read_snli`. In ``SNLIDataset(dataset, num_steps,
-    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; ``vocab`` by default has its words that occur at least
-    5 times. Raises TypeError or ValueError for others.
+    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; by default, ``vocab`` has its words that occur at least
+    5 times. Raises TypeError or ValueError for other arguments.
     """
 
     tensor = staticmethod(paddle.to_tensor)
@@ -57,9 +58,8 @@ def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) ->
     are no words.
     """
     check_callable("net", net)
-    return sentences.best_name(
-        sentences.SENTIMENTS, _predict(net, sentences.encode_string(sequence, vocab))
-    )
+    tokens = sentences.encode_string(sequence, vocab)
+    return sentences.best_name(sentences.SENTIMENTS, _predict(net, tokens))
 
 
 def predict_snli(

@@ -43,9 +43,8 @@ class AttentionDecoder(shared.AttentionDecoder, Decoder):
 class EncoderDecoder(shared.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from its output.
 
-    An instance of this class itself returns its output and its state, as in D2L 0.17, whose pages
-    create such; an instance of a subclass such as :class:`Seq2Seq` returns its output alone, as in
-    D2L 1.0.
+    An instance of this class itself returns its output and its state, as in D2L 0.17. An instance
+    of a subclass, such as :class:`Seq2Seq`, returns only its output, as in D2L 1.0.
     """
 
     def __init__(self, encoder: nn.Layer, decoder: nn.Layer) -> None:
@@ -65,7 +64,7 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
     ) -> tuple[Tensor, list[Any]]:
         """Decode a batch greedily; return tokens (batch, num_steps), and the attention weights of each step.
 
-        ``batch`` is (source, target, source lengths, labels); of the target only the first tokens
+        ``batch`` is (source, target, source lengths, labels); only the first tokens of the target
         are used. Dropout is off.
         """
         num_steps = checks.size("num_steps", num_steps)
@@ -156,7 +155,7 @@ class Seq2Seq(EncoderDecoder):
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Return the mean cross-entropy of tokens other than ``tgt_pad``, or if not ``averaged`` one each, 0 for padding."""
+        """Return the mean cross-entropy of tokens except ``tgt_pad``; if not ``averaged``, each loss, 0 for padding."""
         losses = super().loss(Y_hat, Y, averaged=False)
         counts = (Y.flatten() != self.tgt_pad).astype(losses.dtype)
         losses = losses * counts
@@ -179,12 +178,11 @@ def init_seq2seq(module: nn.Layer) -> None:
 
 
 def _draw(weight: Tensor) -> None:
-    # In place, since Paddle's initializer would take a GRU's weights out of the one piece of
-    # memory in which cuDNN wants them.
+    # In place, since Paddle's initializer would move a GRU's weights out of the single block of
+    # memory that cuDNN needs.
     limit = (6 / sum(weight.shape)) ** 0.5
-    drawn = paddle.uniform(weight.shape, weight.dtype, -limit, limit)
     with paddle.no_grad():
-        paddle.assign(drawn, weight)
+        paddle.assign(paddle.uniform(weight.shape, weight.dtype, -limit, limit), weight)
 
 
 def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:

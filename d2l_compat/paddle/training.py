@@ -61,15 +61,15 @@ class Classifier(shared.ClassifierSteps, Module):
     """The base class of models whose outputs are logits of classes, on the last axis."""
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Return the share of rows whose greatest logit is at the label, or if not ``averaged`` 0 or 1 for each."""
+        """Return the share of rows whose greatest logit is at the label; if not ``averaged``, 0 or 1 for each row."""
         arrays.check_labels(Y_hat, Y)
-        hits = (_rows(Y_hat).argmax(axis=1) == Y.flatten().astype("int64")).astype("float32")
+        hits = (_to_rows(Y_hat).argmax(axis=1) == Y.flatten().astype("int64")).astype("float32")
         return hits.mean() if averaged else hits
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Return the mean cross-entropy of logits (..., classes) and labels (...), or one number for each."""
+        """Return the mean cross-entropy of logits (..., classes) and labels (...); if not ``averaged``, each loss."""
         arrays.check_labels(Y_hat, Y)
-        losses = F.cross_entropy(_rows(Y_hat), Y.flatten().astype("int64"), reduction="none")
+        losses = F.cross_entropy(_to_rows(Y_hat), Y.flatten().astype("int64"), reduction="none")
         return losses.mean() if averaged else losses
 
     def layer_summary(self, X_shape: tuple[int, ...]) -> None:
@@ -80,7 +80,7 @@ class Classifier(shared.ClassifierSteps, Module):
             print(f"{type(layer).__name__} output shape:\t {tuple(X.shape)}")
 
 
-def _rows(logits: Tensor) -> Tensor:
+def _to_rows(logits: Tensor) -> Tensor:
     return logits.reshape([-1, logits.shape[-1]])
 
 
@@ -96,7 +96,7 @@ class DataModule(shared.DataModule):
 
 
 def make_loader(dataset: Any, batch_size: int, shuffle: bool) -> DataLoader:
-    """Return a loader that works in this process, and shuffles by NumPy's global random numbers."""
+    """Return a loader that runs in this process, and shuffles with NumPy's global generator."""
     # Paddle accepts only Python's own int.
     return DataLoader(dataset, batch_size=operator.index(batch_size), shuffle=shuffle)
 

@@ -26,8 +26,8 @@ __all__ = [
 class PositionWiseFFN(layers.PositionWiseFFN, nn.Layer):
     """The network max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
-    ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first
-    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` takes it as an argument.
+    ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first input;
+    ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` specifies it.
     """
 
     def _make_layers(
@@ -116,8 +116,7 @@ class TransformerEncoder(layers.TransformerEncoder, Encoder):
     def attention_weights(self) -> list[Tensor]:
         """Weights of the last eager call, one tensor per block, shape (batch * heads, steps, steps).
 
-        Running a traced program leaves them as they were. Raises RuntimeError before the first
-        call.
+        Running a traced program does not change them. Raises RuntimeError before the first call.
         """
         blocks: Any = self.blks
         return [block.attention.attention.attention_weights for block in blocks]

@@ -35,7 +35,7 @@ from d2l_compat.tensorflow.tensors import *
 from d2l_compat.tensorflow.training import *
 from d2l_compat.tensorflow.transformer import *
 
-LAZY_MODULES = (
+LAZY_MODULES = (  # imported when one of their names is first used
     "adversarial",
     "classification",
     "linear",
@@ -44,7 +44,7 @@ LAZY_MODULES = (
     "recurrent",
     "resnet",
 )
-if TYPE_CHECKING:  # loaded when one of their names is first used
+if TYPE_CHECKING:
     from d2l_compat.tensorflow.adversarial import *
     from d2l_compat.tensorflow.classification import *
     from d2l_compat.tensorflow.linear import *

@@ -12,8 +12,8 @@ import tensorflow as tf
 from d2l_compat._shared.require import import_package
 from d2l_compat.frameworks import Package
 
-# Its versions are those of TensorFlow.
-KERAS_2 = Package("tf_keras", "tf-keras", "2.17", note=" TF_USE_LEGACY_KERAS asks for it.")
+# It has the same version numbers as TensorFlow.
+KERAS_2 = Package("tf_keras", "tf-keras", "2.17", note=" TF_USE_LEGACY_KERAS requires it.")
 IS_KERAS_2 = os.getenv("TF_USE_LEGACY_KERAS") in ("1", "true", "True")  # as TensorFlow reads it
 
 if TYPE_CHECKING:

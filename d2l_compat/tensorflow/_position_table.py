@@ -18,7 +18,7 @@ class PositionTable(keras.layers.Layer):
     max_len: int
 
     def create_table(self, exact_table: NDArray[np.float64]) -> None:
-        """Round the table to the layer's dtype, and keep it."""
+        """Round the table to the layer's dtype, and store it."""
         self.supports_masking = True
         with tf.init_scope():  # not in a graph that is being traced
             self._table = tf.constant(exact_table, self.compute_dtype)

@@ -9,7 +9,7 @@ from d2l_compat._shared.checks import message
 
 
 def choose_backend() -> None:
-    """Choose TensorFlow as the backend of Keras, whatever ~/.keras/keras.json says.
+    """Choose TensorFlow as the backend of Keras, regardless of ~/.keras/keras.json.
 
     Raises ImportError if KERAS_BACKEND names another backend.
     """

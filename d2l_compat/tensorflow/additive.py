@@ -89,9 +89,8 @@ class AdditiveAttention(keras.layers.Layer):
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
-        :func:`masked_softmax`. Returns (batch, queries, v). The features of all pairs of a
-        query and a key, (batch, queries, keys, num_hiddens), are held in memory. Raises ValueError
-        or TypeError for input that does not fit.
+        :func:`masked_softmax`. Returns (batch, queries, v). The memory grows with batch * queries *
+        keys * num_hiddens. Raises ValueError or TypeError for input that does not fit.
         """
         layer_inputs.check_attention(queries, keys, values)
         layer_inputs.check_projection("queries", queries, self.W_q)

@@ -1,7 +1,7 @@
 """Scaled dot-product and multi-head attention, and the sinusoidal positional encoding.
 
 The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
-masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
+masking applies everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
 in the padding must still be finite, since zero times NaN is NaN. The same rule applies to keys

@@ -33,7 +33,7 @@ def load_data_fashion_mnist(
 ) -> tuple[tf.data.Dataset, tf.data.Dataset]:
     """Return Fashion-MNIST in batches as :class:`FashionMNIST` makes them: training batches, shuffled, and test batches.
 
-    Pictures are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
+    Images are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
     for sizes below 1, and what :func:`download` raises.
     """
     data = FashionMNIST(batch_size, images.image_size(resize))
@@ -72,8 +72,8 @@ def train_epoch_ch3(
     these are not callable, or there is no batch (X, y).
     """
     is_optimizer = isinstance(updater, keras.optimizers.Optimizer)
-    for what, function in ("net", net), ("loss", loss):
-        check_callable(what, function)
+    for name, function in ("net", net), ("loss", loss):
+        check_callable(name, function)
     if not is_optimizer:
         check_callable("updater", updater)
 
@@ -123,7 +123,7 @@ class TrainCallback(keras.callbacks.Callback):
         super().__init__()
         check_instance("net", net, keras.Model, "a Keras model")
         count_batches("train_iter", train_iter)
-        next(shared.yield_test_batches(test_iter))  # else Keras would fail after the first epoch
+        next(shared.yield_test_batches(test_iter))  # or Keras would fail after the first epoch
         self.timer = Timer()
         self.animator = shared.make_animator(size("num_epochs", num_epochs))
         self.net, self.train_iter, self.test_iter = net, train_iter, test_iter
@@ -154,9 +154,9 @@ def train_ch6(
 ) -> keras.Model:
     """Train the model ``net_fn()`` with stochastic gradient descent and cross-entropy on ``device``, and return it.
 
-    The default device is the first GPU, or the CPU. Loss and accuracy are plotted, and printed at the end. Raises
-    TypeError or ValueError if ``net_fn`` does not return a Keras model, ``num_epochs`` is below 1, or there is no
-    batch.
+    The default device is the first GPU, or the CPU if there is none. Loss and accuracy are plotted, and printed at the
+    end. Raises TypeError or ValueError if ``net_fn`` does not return a Keras model, ``num_epochs`` is below 1, or there
+    is no batch.
     """
     check_callable("net_fn", net_fn)
     lr = real("lr", lr, "a number")

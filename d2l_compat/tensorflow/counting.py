@@ -78,7 +78,7 @@ def _trace(layer: Callable[..., Any], inputs: tuple[Array, ...]) -> Any:
     graph = tf.function(lambda *inputs: layer(*inputs)).get_concrete_function(*specs).graph
     for operation in graph.get_operations():
         if any(value.HasField("func") for value in operation.node_def.attr.values()):
-            got = f"one with a {operation.type} in its graph"
+            got = f"a graph with a {operation.type}"
             need = "single operations: loops that Python unrolls, and no tf.function inside"
             raise ValueError(checks.message("layer", got, need))
     return graph

@@ -54,8 +54,8 @@ def _to_int32(tokens: Any) -> Tensor:
 class TimeMachine(time_machine.TimeMachine, DataModule):
     """*The Time Machine* as sequences of characters, as D2L 1.0 prepares them.
 
-    ``X`` (sequences, num_steps) has a sequence from each character on, and ``Y`` the next character for each one in
-    ``X``, both int32. The first ``num_train`` are for training, and ``num_val`` after them for validation.
+    ``X`` (sequences, num_steps) has a sequence that starts at each character, and ``Y`` the next character for each one
+    in ``X``, both int32. The first ``num_train`` sequences are for training, the next ``num_val`` for validation.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ def seq_data_iter_random(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Return batches of non-overlapping sequences of a list of tokens, shuffled by Python's ``random``.
 
-    A batch is X and Y (batch_size, num_steps), int32; Y has the next token for each in X. Raises TypeError or
+    A batch is X and Y (batch_size, num_steps), int32; Y has the next token for each token in X. Raises TypeError or
     ValueError for sizes below 1, or a ``corpus`` of the wrong type.
     """
     return time_machine.random_batches(corpus, batch_size, num_steps, _to_int32)
@@ -96,25 +96,25 @@ def load_data_time_machine(
 ) -> tuple[SeqDataLoader, Vocab]:
     """Load batches of the first ``max_tokens`` characters of *The Time Machine*, as in D2L 0.17, and the vocabulary.
 
-    They are those of :func:`seq_data_iter_random` or :func:`seq_data_iter_sequential`. Raises TypeError or ValueError
-    for sizes below 1, and what :func:`download` raises.
+    The batches are those of :func:`seq_data_iter_random` or :func:`seq_data_iter_sequential`. Raises TypeError or
+    ValueError for sizes below 1, and what :func:`download` raises.
     """
     loader = SeqDataLoader(batch_size, num_steps, use_random_iter, max_tokens)
     return loader, loader.vocab
 
 
 class FashionMNIST(images.FashionMNIST, DataModule):
-    """Fashion-MNIST in batches: pictures (batch, height, width, 1) from 0 to 1, and labels.
+    """Fashion-MNIST in batches: images (batch, height, width, 1) from 0 to 1, and labels.
 
-    ``train`` and ``val`` are (pictures, labels): uint8, (pictures, 28, 28) and (pictures,).
+    ``train`` and ``val`` are (images, labels): uint8, (images, 28, 28) and (images,).
     """
 
     resize: tuple[int, int]
 
     def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """Load the pictures; ``resize`` is (height, width), in pixels.
+        """Load the images; ``resize`` is (height, width), in pixels.
 
-        They keep their aspect ratio, padded with black. Raises TypeError or ValueError for sizes below 1.
+        Images keep their aspect ratio, and are padded with black. Raises TypeError or ValueError for sizes below 1.
         """
         super().__init__()
         images.check_sizes(batch_size, resize)
@@ -125,9 +125,9 @@ class FashionMNIST(images.FashionMNIST, DataModule):
         self.val = val.images, val.labels
 
     def get_dataloader(self, train: bool) -> tf.data.Dataset:
-        """Return batches of the training pictures, shuffled, or of the validation pictures."""
+        """Return batches of the training images, shuffled, or of the validation images."""
         arrays = self.train if train else self.val
-        # Pictures are resized batch by batch: all at once they could exhaust the memory.
+        # Images are resized batch by batch: all at once they could exhaust the memory.
         return batches(arrays, self.batch_size, shuffle=train).map(self._prepare)
 
     def _prepare(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -137,6 +137,6 @@ class FashionMNIST(images.FashionMNIST, DataModule):
     def visualize(
         self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None
     ) -> None:
-        """Show pictures of a batch with their labels."""
+        """Show images of a batch with their labels."""
         X, y = batch
         show_images(tf.squeeze(X, -1), nrows, ncols, titles=labels or self.text_labels(y))

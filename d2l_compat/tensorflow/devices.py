@@ -1,4 +1,4 @@
-"""Devices as TensorFlow's context managers: ``with d2l.try_gpu(): ...`` computes its body there."""
+"""Devices as TensorFlow's context managers: ``with d2l.try_gpu(): ...`` runs its body on that device."""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -32,5 +32,5 @@ def try_gpu(i: int = 0) -> AbstractContextManager[Any]:
 
 
 def try_all_gpus() -> list[AbstractContextManager[Any]]:
-    """Return all GPUs, or the CPU alone if there is none."""
+    """Return all GPUs, or the CPU if there are none."""
     return [gpu(i) for i in range(num_gpus())] or [cpu()]

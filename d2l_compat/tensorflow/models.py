@@ -123,7 +123,7 @@ class SoftmaxRegression(Classifier):
 
 
 class LeNet(Classifier):
-    """LeNet-5 (LeCun et al., 1998), for pictures (examples, height, width, channels)."""
+    """LeNet-5 (LeCun et al., 1998), for images (examples, height, width, channels)."""
 
     def __init__(self, lr: float = 0.1, num_classes: int = 10) -> None:
         """Create the model. Raises TypeError or ValueError for ``num_classes`` below 1."""

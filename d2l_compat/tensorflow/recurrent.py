@@ -126,7 +126,7 @@ class RNN(Module):
 
 @register
 class RNNLM(RNNLMScratch):
-    """The same language model with Keras's layers."""
+    """A language model with Keras's layers: a recurrent layer ``rnn`` and a dense layer."""
 
     def init_params(self) -> None:
         """Create the output layer, whose first call sets its sizes."""
@@ -158,7 +158,7 @@ class RNNModelScratch:
         forward_fn: Callable[..., tuple[Tensor, Any]],
         get_params: Callable[..., Sequence[tf.Variable]],
     ) -> None:
-        """Create the parameters, and keep the functions.
+        """Create the parameters, and store the functions.
 
         ``get_params(vocab_size, num_hiddens)`` returns parameters, ``init_state(batch_size, num_hiddens)`` a state, and
         ``forward_fn(X, state, params)`` logits (steps * batch, vocab_size) and the new state, for X (steps, batch,

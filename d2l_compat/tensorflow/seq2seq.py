@@ -50,8 +50,8 @@ class Encoder(keras.layers.Layer):
 class Decoder(keras.layers.Layer):
     """The base class of decoders: define ``init_state`` and ``call``.
 
-    If ``call`` works differently in training, it needs an argument ``training``, which Keras
-    passes on from the model to each layer whose ``call`` has it.
+    If ``call`` works differently in training, it needs an argument ``training``, which Keras passes
+    on from the model to each layer whose ``call`` takes it.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -75,9 +75,8 @@ class AttentionDecoder(shared.AttentionDecoder, Decoder):
 class EncoderDecoder(shared.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from its output.
 
-    An instance of this class itself returns its output and its state, as in D2L 0.17, whose pages
-    create such; an instance of a subclass such as :class:`Seq2Seq` returns its output alone, as in
-    D2L 1.0.
+    An instance of this class itself returns its output and its state, as in D2L 0.17. An instance
+    of a subclass, such as :class:`Seq2Seq`, returns only its output, as in D2L 1.0.
     """
 
     def __init__(self, encoder: keras.layers.Layer, decoder: keras.layers.Layer) -> None:
@@ -97,7 +96,7 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
     ) -> tuple[Tensor, list[Any]]:
         """Decode a batch greedily; return tokens (batch, num_steps), and the attention weights of each step.
 
-        ``batch`` is (source, target, source lengths, labels); of the target only the first tokens
+        ``batch`` is (source, target, source lengths, labels); only the first tokens of the target
         are used. Dropout is off.
         """
         num_steps = checks.size("num_steps", num_steps)
@@ -126,8 +125,8 @@ class GRU(Module):
     ) -> None:
         """Create the layers; ``dropout``, from 0 to 1, is the share of each layer's inputs dropped in training.
 
-        At 1, Keras drops none. ``kwargs`` are those of any Keras model. Raises ValueError or TypeError
-        for arguments of the wrong type or range.
+        At 1, Keras drops nothing. ``kwargs`` are those of any Keras model. Raises ValueError or TypeError for arguments
+        of the wrong type or range.
         """
         super().__init__(**kwargs)
         num_hiddens, num_layers = shared.recurrent_sizes(
@@ -164,7 +163,7 @@ class GRU(Module):
     def forward(self, inputs: Tensor, H: Any = None) -> tuple[Tensor, list[Tensor]]:
         """Map (steps, batch, inputs) to (steps, batch, hiddens) and the new state.
 
-        The state before, ``H``, and the new one are lists with a tensor (batch, hiddens) for each layer.
+        ``H``, the previous state, and the new one are lists with a tensor (batch, hiddens) for each layer.
         """
         if H is None:
             shape = (dynamic_shape(inputs)[1], self.hparams["num_hiddens"])
@@ -249,7 +248,7 @@ class Seq2Seq(EncoderDecoder):
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Return the mean cross-entropy of tokens other than ``tgt_pad``, or if not ``averaged`` each, 0 for padding."""
+        """Return the mean cross-entropy of tokens except ``tgt_pad``; if not ``averaged``, each loss, 0 for padding."""
         losses = super().loss(Y_hat, Y, averaged=False)
         counts = tf.cast(tf.reshape(Y, (-1,)) != self.tgt_pad, losses.dtype)
         losses *= counts
@@ -261,7 +260,7 @@ class Seq2Seq(EncoderDecoder):
 
 
 def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> Tensor:
-    """Return ``X`` with ``value`` in each example's steps past its length.
+    """Return a copy of ``X`` with ``value`` in each example's steps past its length.
 
     ``X`` has the shape (batch, steps) or (batch, steps, ...), ``valid_len`` (batch,). Raises
     ValueError or TypeError for a wrong shape or dtype.

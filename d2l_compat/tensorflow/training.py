@@ -34,7 +34,7 @@ class Module(shared.Steps, keras.Model):
 
         ``kwargs`` are those of any Keras model: ``name``, ``dtype``, ``trainable``.
         """
-        super(shared.Steps, self).__init__(**kwargs)  # Keras's takes arguments
+        super(shared.Steps, self).__init__(**kwargs)  # Keras's own, which takes arguments
         if "loss" in vars(self):
             del self.loss  # Keras 3's attribute, which would hide the method
         self.save_hyperparameters(ignore=["kwargs"])
@@ -43,7 +43,7 @@ class Module(shared.Steps, keras.Model):
         self.built = has_default_build(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call ``forward`` with these arguments; ``training`` is True or False for this call alone."""
+        """Call ``forward`` with these arguments; ``training`` is True or False for this call only."""
         if self.training is not None:
             kwargs.setdefault("training", self.training)
         name_training_for_keras_2(kwargs)
@@ -82,7 +82,7 @@ def _find_variables(value: Any) -> Iterator[tf.Variable]:
 
 
 def has_default_build(layer: keras.layers.Layer) -> bool:
-    """Return whether a layer builds nothing but its sublayers, at their first call.
+    """Return whether a layer only builds its sublayers, at their first call.
 
     Such a layer is marked as built. Otherwise Keras would first call it with symbolic inputs, and
     warn about ``*args``.
@@ -94,13 +94,13 @@ class Classifier(shared.ClassifierSteps, Module):
     """The base class of models whose outputs are logits of classes, on the last axis."""
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Return the share of rows whose greatest logit is at the label, or if not ``averaged`` 0 or 1 for each."""
+        """Return the share of rows whose greatest logit is at the label; if not ``averaged``, 0 or 1 for each row."""
         logits, labels = _to_rows(Y_hat, Y)
         hits = tf.cast(tf.argmax(logits, axis=1) == labels, tf.float32)
         return tf.reduce_mean(hits) if averaged else hits
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Return the mean cross-entropy of logits (..., classes) and labels (...), or one number for each."""
+        """Return the mean cross-entropy of logits (..., classes) and labels (...); if not ``averaged``, each loss."""
         logits, labels = _to_rows(Y_hat, Y)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         return tf.reduce_mean(losses) if averaged else losses
@@ -134,7 +134,7 @@ def batches(arrays: Sequence[Any], batch_size: int, shuffle: bool) -> tf.data.Da
     dataset = tf.data.Dataset.from_tensor_slices(tuple(arrays))
     if shuffle:
         dataset = dataset.shuffle(max(1, len(dataset)))
-    # TensorFlow's tuner has nothing to tune here, and each epoch would wait for it for most of a second.
+    # TensorFlow's tuner has nothing to tune here, and would delay each epoch by most of a second.
     options = tf.data.Options()
     options.autotune.enabled = False
     return dataset.batch(batch_size).with_options(options)
@@ -143,7 +143,7 @@ def batches(arrays: Sequence[Any], batch_size: int, shuffle: bool) -> tf.data.Da
 class Trainer(shared.Trainer):
     """Training of a :class:`Module` on a :class:`DataModule`, epoch by epoch.
 
-    TensorFlow computes on the first GPU, whatever ``num_gpus`` says.
+    TensorFlow computes on the first GPU, whatever ``num_gpus`` is.
     """
 
     devices = devices
@@ -153,7 +153,7 @@ class Trainer(shared.Trainer):
         return Update()
 
     def _set_training(self, is_training: bool) -> None:
-        """Set ``training`` of the model."""
+        """Set the model's ``training`` flag."""
         self.model.training = is_training
 
     def _step(self, batch: Any) -> None:
@@ -174,8 +174,8 @@ class Trainer(shared.Trainer):
 class Update:
     """An optimizer's step, which is compiled after a few steps if the optimizer is one of Keras's.
 
-    Keras's ``fit`` compiles it too: executed eagerly, Adam takes half of a small model's time. Tracing
-    takes as long as some fifteen steps.
+    Keras's ``fit`` compiles it too: if executed eagerly, Adam takes half of a small model's time. Tracing takes as long
+    as about fifteen steps.
     """
 
     EAGER_STEPS = 4

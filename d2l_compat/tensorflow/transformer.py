@@ -99,9 +99,9 @@ class AddNorm(keras.layers.Layer):
     def __init__(self, norm_shape: int | list[int], dropout: float, **kwargs: Any) -> None:
         """Set ``norm_shape``, the axes over which the sum is normalized.
 
-        They are indices, as in D2L's TensorFlow code; in PyTorch they are sizes. [2], or -1, stands for
-        the features of each position. Raises ValueError or TypeError for a ``dropout`` that is not
-        from 0 to 1, TypeError for axes that are not integers.
+        They are indices, as in D2L's TensorFlow code; in PyTorch they are sizes. [2], or -1, selects the features of
+        each position. Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1, TypeError for axes that
+        are not integers.
         """
         checks.check_dropout(dropout)
         super().__init__(**kwargs)
@@ -182,7 +182,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
     @signatures.parse_overloads
     def __init__(self, **arguments: Any) -> None:
         """Create the layer. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
-        # Checked here, since Keras shortens the messages of sublayers.
+        # Check here, since Keras shortens the messages of sublayers.
         checks.check_heads(arguments["num_hiddens"], arguments["num_heads"])
         super().__init__(**pop_layer_arguments(arguments))
         norm_shape = arguments.get("norm_shape", -1)

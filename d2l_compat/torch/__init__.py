@@ -1,9 +1,9 @@
 """``d2l.torch`` on today's PyTorch: ``from d2l_compat import torch as d2l``.
 
-Attention layers and positions are in ``attention``, ``additive`` and ``relative``, what is made
-of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
-helpers in ``devices``, tensor functions in ``tensors``, what a layer costs in ``counting``; plots are
-the same for every framework. What other chapters use is in the modules that ``LAZY_MODULES`` lists.
+Attention layers and positional encodings are in ``attention``, ``additive`` and ``relative``, models built of them in
+``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device helpers in ``devices``, tensor
+functions in ``tensors``, the cost of layers in ``counting``. Plots are the same for every framework. What other
+chapters use is in the modules that ``LAZY_MODULES`` lists.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -26,8 +26,8 @@ class PositionTable(nn.Module):
         return torch.from_numpy(self.exact_table()).to(like.dtype).to(like.device)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "PositionTable":
-        # .double(), .to(...): a cast P would keep the old rounding, and one that comes from the
-        # meta device has no values. Both are recomputed.
+        # .double(), .to(...): a cast P would keep the old rounding, and a P from the meta device has
+        # no values. In both cases it is recomputed.
         old_table = self.P
         super()._apply(fn, recurse)
         if self.P.dtype != old_table.dtype or old_table.is_meta:

@@ -16,7 +16,7 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Module):
     """Additive attention, with scores w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
-    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` is given them.
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` specifies them.
     """
 
     def _make_layers(
@@ -40,9 +40,8 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Module):
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
-        :func:`masked_softmax`. Returns (batch, queries, v). The features of all pairs of a
-        query and a key, (batch, queries, keys, num_hiddens), are held in memory. Raises ValueError
-        or TypeError for input that does not fit.
+        :func:`masked_softmax`. Returns (batch, queries, v). The memory grows with batch * queries *
+        keys * num_hiddens. Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_attention(queries, keys, values)
         arrays.check_projection("queries", queries, self.W_q)

@@ -1,4 +1,4 @@
-"""Generative adversarial networks: a step of the discriminator, and one of the generator."""
+"""Generative adversarial networks: training steps of the discriminator and the generator."""
 
 from collections.abc import Callable
 
@@ -23,9 +23,9 @@ def update_D(
 ) -> Tensor:
     """Train the discriminator ``net_D`` for one step: ``X`` is real (1), the output of ``net_G`` for ``Z`` is fake (0).
 
-    ``net_D`` returns a logit for each example, and ``loss(logits, labels)`` compares. Returns the mean of the losses on
-    real and fake examples. Raises TypeError or ValueError if a network or the loss is not callable, or ``X`` and ``Z``
-    differ in length.
+    ``net_D`` returns a logit for each example, and ``loss(logits, labels)`` one number for the batch. Returns the mean
+    of the losses on real and fake examples. Raises TypeError or ValueError if a network or the loss is not callable, or
+    ``X`` and ``Z`` differ in length.
     """
     batch_size = shared.check_arguments(arrays, net_D, net_G, loss, X=X, Z=Z)
     with torch.no_grad():

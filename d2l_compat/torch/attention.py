@@ -1,7 +1,7 @@
 """Scaled dot-product and multi-head attention, and the sinusoidal positional encoding.
 
 The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
-masking holds everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
+masking applies everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
 in the padding must still be finite, since zero times NaN is NaN. The same rule applies to keys
@@ -48,8 +48,8 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        Weights of X's shape and dtype. Past the valid length they are exactly 0; over a row they sum to
-        1, or to 0 if its length is 0.
+        Weights of X's shape and dtype, exactly 0 past the valid length. Each row sums to 1, or to 0 if
+        its length is 0.
 
     Raises
     ------
@@ -60,17 +60,16 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     arrays.check_scores(X, valid_lens)
     if valid_lens is None:
         return F.softmax(X, dim=-1)
-    return _softmax(X, _keys_within(valid_lens, X.shape[2], X.device))
+    return _softmax(X, _valid_keys(valid_lens, X.shape[2], X.device))
 
 
 class DotProductAttention(nn.Module):
     """Scaled dot-product attention, softmax(Q K^T / sqrt(d)) V.
 
-    It calls PyTorch's ``scaled_dot_product_attention``, whose fused kernels do not form the
-    matrix of weights (the CPU's does in training with dropout). ``attention_weights`` forms it
-    when it is read, from the same queries and keys. Fused kernels have no second derivatives
-    and no forward mode. For these, call the layer within
-    ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
+    It calls PyTorch's ``scaled_dot_product_attention``, whose fused kernels do not form the matrix
+    of weights (the CPU's does in training with dropout). ``attention_weights`` computes it on
+    access, from the same queries and keys. Fused kernels have no second derivatives and no forward
+    mode. For these, call the layer within ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
     """
 
     def __init__(self, dropout: float) -> None:
@@ -112,7 +111,8 @@ class DotProductAttention(nn.Module):
         mask, empty, is_causal = None, None, False
         has_other_mask = valid_lens is not None or score_bias is not None
         if causal and not has_other_mask and queries.shape[1] == keys.shape[1]:
-            is_causal = True  # the kernels' own mask: the fastest, but right only for a square
+            # The kernels' own mask is the fastest, but right only for as many queries as keys.
+            is_causal = True
         else:
             mask, empty = _kernel_mask(lens, score_bias, queries, keys)
         # The kernels need an axis of heads, here of size 1.
@@ -149,12 +149,11 @@ class DotProductAttention(nn.Module):
 class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
     """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
 
-    ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
-    queries, keys and values from its first input;
-    ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
-    bias=False)`` is given them. ``num_hiddens`` is divided among the heads: each works in
-    num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
-    ``W_o`` mixes the heads' results.
+    ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of queries,
+    keys and values from its first input; ``MultiHeadAttention(key_size, query_size, value_size,
+    num_hiddens, num_heads, dropout, bias=False)`` specifies them. ``num_hiddens`` is divided among
+    the heads: each works in num_hiddens / num_heads dimensions, its slice of the projections
+    ``W_q``, ``W_k``, ``W_v``; ``W_o`` mixes the heads' results.
     """
 
     def _make_layers(
@@ -197,8 +196,8 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
             arrays.check_projection("keys", keys, self.W_k),
             arrays.check_projection("values", values, self.W_v),
         ]
-        # Check them before they are repeated for the heads, so that a message shows what was given.
-        # Values are checked too if projections would take their sizes from invalid input.
+        # Check masks before they are repeated for the heads, so that messages show the given shapes.
+        # Check the lengths' range, too, if projections would take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys, in_range=not all(has_sizes))
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
@@ -299,7 +298,7 @@ class PositionalEncoding(PositionTable):
         return encoding.sinusoids(self.max_len, self.num_hiddens)[None]
 
 
-def _keys_within(valid_lens: Tensor, num_keys: int, device: torch.device) -> Tensor:
+def _valid_keys(valid_lens: Tensor, num_keys: int, device: torch.device) -> Tensor:
     """Return True for the keys within ``valid_lens``; shape (batch, queries or 1, keys)."""
     lens = valid_lens.to(device, torch.int64)  # the only dtype that compares with all others
     per_query = lens if lens.ndim == 2 else lens[:, None]
@@ -313,18 +312,18 @@ def _combine_lens(
     if not causal:
         return valid_lens
     num_queries, num_keys = queries.shape[1], keys.shape[1]
-    last = torch.arange(num_keys - num_queries + 1, num_keys + 1, device=queries.device)
+    causal_lens = torch.arange(num_keys - num_queries + 1, num_keys + 1, device=queries.device)
     if valid_lens is None:
-        return last.expand(len(queries), num_queries)
+        return causal_lens.expand(len(queries), num_queries)
     lens = valid_lens.to(queries.device, torch.int64)
-    return torch.minimum(lens if lens.ndim == 2 else lens[:, None], last)
+    return torch.minimum(lens if lens.ndim == 2 else lens[:, None], causal_lens)
 
 
 def _visible_keys(
     lens: Tensor | None, score_bias: Tensor | None, queries: Tensor, keys: Tensor
 ) -> Tensor | None:
     """Return True for the visible keys; shape (batch, queries or 1, keys) or (queries, keys)."""
-    valid = None if lens is None else _keys_within(lens, keys.shape[1], queries.device)
+    valid = None if lens is None else _valid_keys(lens, keys.shape[1], queries.device)
     if score_bias is None:
         return valid
     is_finite = score_bias != -math.inf
@@ -341,12 +340,12 @@ def _kernel_mask(
     """
     if score_bias is not None:
         if lens is not None:
-            hidden = ~_keys_within(lens, keys.shape[1], queries.device)
+            hidden = ~_valid_keys(lens, keys.shape[1], queries.device)
             score_bias = score_bias.masked_fill(hidden, -math.inf)
         empty = score_bias.amax(dim=-1, keepdim=True) == -math.inf
         return score_bias.masked_fill(empty, 0), empty
     if lens is not None:
-        valid = _keys_within(lens, keys.shape[1], queries.device)
+        valid = _valid_keys(lens, keys.shape[1], queries.device)
         empty = ~valid.any(dim=-1, keepdim=True)
         return valid | empty, empty
     return None, None

@@ -66,11 +66,11 @@ class MaskLM(nn.Module):
     def __init__(self, vocab_size: int, num_hiddens: int, num_inputs: int | None = None) -> None:
         """Create the layer. Raises TypeError or ValueError for sizes below 1."""
         super().__init__()
-        for what, value in ("vocab_size", vocab_size), ("num_hiddens", num_hiddens):
-            checks.size(what, value)
+        checks.size("vocab_size", vocab_size)
+        checks.size("num_hiddens", num_hiddens)
         first = linear(checks.optional_size("num_inputs", num_inputs), num_hiddens)
-        norm, last = nn.LayerNorm(num_hiddens), nn.Linear(num_hiddens, vocab_size)
-        self.mlp = nn.Sequential(first, nn.ReLU(), norm, last)
+        last = nn.Linear(num_hiddens, vocab_size)
+        self.mlp = nn.Sequential(first, nn.ReLU(), nn.LayerNorm(num_hiddens), last)
 
     def forward(self, X: Tensor, pred_positions: Tensor) -> Tensor:
         """Return logits (batch, predictions, vocab_size) of the tokens at ``pred_positions``.
@@ -134,9 +134,9 @@ class BERTModel(layers.BERTModel, nn.Module):
     ) -> tuple[Tensor, Tensor | None, Tensor]:
         """Return the encoded tokens, the logits of the masked tokens, and those of the next sentence.
 
-        They have the shapes (batch, steps, num_hiddens), (batch, predictions, vocab_size), or None where
-        ``pred_positions`` is None, and (batch, 2), predicted from the first token, ``<cls>``. Raises ValueError or
-        TypeError as the three parts do.
+        Their shapes are (batch, steps, num_hiddens), (batch, predictions, vocab_size) and (batch, 2). Without
+        ``pred_positions`` the second is None; the third is predicted from the first token, ``<cls>``. Raises ValueError
+        or TypeError as the three parts do.
         """
         encoded = self.encoder(tokens, segments, valid_lens)
         tokens_hat = None if pred_positions is None else self.mlm(encoded, pred_positions)
@@ -150,10 +150,10 @@ class _WikiTextDataset(wiki.WikiText, Dataset[Any]):
 def load_data_wiki(batch_size: int, max_len: int) -> tuple[DataLoader[Any], Vocab]:
     """Load pairs of sentences of WikiText-2 in shuffled batches, and the vocabulary.
 
-    A batch is tokens and segments (batch, max_len), lengths (batch,), positions of masked tokens, their weights, 1 or 0
-    for padding, and their labels, each (batch, predictions), and 1 if the second sentence follows the first (batch,).
-    Weights are float32, all others int64. Raises TypeError or ValueError for sizes below 1 or too small for any pair,
-    and what :func:`download_extract` raises.
+    A batch is tokens and segments (batch, max_len); lengths (batch,); positions of masked tokens, their weights (1, or
+    0 for padding) and their labels, each (batch, predictions); and labels (batch,), 1 if the second sentence follows
+    the first. Weights are float32, all others int64. Raises TypeError or ValueError for sizes below 1 or too small for
+    any pair, and what :func:`download_extract` raises.
     """
     batch_size, max_len = checks.size("batch_size", batch_size), checks.size("max_len", max_len)
     paragraphs = _read_wiki(download_extract("wikitext-2", "wikitext-2"))

@@ -30,14 +30,14 @@ def load_data_fashion_mnist(
 ) -> tuple[DataLoader[Any], DataLoader[Any]]:
     """Return Fashion-MNIST in batches as :class:`FashionMNIST` makes them: training batches, shuffled, and test batches.
 
-    Pictures are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
+    Images are ``resize`` pixels wide and high, or (height, width); the default is 28. Raises TypeError or ValueError
     for sizes below 1, and what :func:`download` raises.
     """
     data = FashionMNIST(batch_size, images.image_size(resize))
-    workers = get_dataloader_workers() if resize else 0  # resizing takes the time
+    workers = get_dataloader_workers() if resize else 0  # resizing is slow
 
-    def make_loader(pictures: Any, shuffle: bool) -> DataLoader[Any]:
-        return DataLoader(pictures, batch_size, shuffle=shuffle, num_workers=workers)
+    def make_loader(dataset: Any, shuffle: bool) -> DataLoader[Any]:
+        return DataLoader(dataset, batch_size, shuffle=shuffle, num_workers=workers)
 
     return make_loader(data.train, True), make_loader(data.val, False)
 
@@ -79,12 +79,12 @@ def train_epoch_ch3(
 ) -> tuple[float, float]:
     """Train for one epoch; return the mean loss and the accuracy.
 
-    ``loss(y_hat, y)`` is one number for each example; ``updater`` is an optimizer, or a function of the batch size that
-    makes a step along the gradients of the sum of the losses. Raises TypeError or ValueError if these are not
+    ``loss(y_hat, y)`` returns one number per example; ``updater`` is an optimizer, or a function that takes the batch
+    size and makes a step along the gradients of the summed losses. Raises TypeError or ValueError if these are not
     callable, or there is no batch (X, y).
     """
-    for what, function in ("net", net), ("loss", loss):
-        check_callable(what, function)
+    for name, function in ("net", net), ("loss", loss):
+        check_callable(name, function)
     if not isinstance(updater, torch.optim.Optimizer):
         check_callable("updater", updater)
     if isinstance(net, nn.Module):
@@ -131,8 +131,9 @@ def train_ch6(
 ) -> None:
     """Train with stochastic gradient descent and cross-entropy, from Xavier's weights, on ``device``.
 
-    The default device is the first GPU, or else the CPU. Loss and accuracy are plotted, and printed at the end. Raises
-    TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no batch (X, y).
+    The default device is the first GPU, or the CPU if there is none. Loss and accuracy are plotted, and printed at the
+    end. Raises TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no
+    batch (X, y).
     """
     check_instance("net", net, nn.Module, "a layer")
     device = try_gpu() if device is None else device
@@ -140,7 +141,8 @@ def train_ch6(
     net.apply(init_cnn)
     print("training on", device)
     net.to(device)
-    optimizer, loss = torch.optim.SGD(net.parameters(), lr=lr), nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(net.parameters(), lr=lr)
+    loss = nn.CrossEntropyLoss()
 
     def step(X: Tensor, y: Tensor) -> tuple[Tensor, float]:
         net.train()

@@ -19,9 +19,9 @@ PRODUCTS = ("Mm", "Addmm", "Bmm", "Linear", "Convolution", "ScaledDotProduct")
 def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Each on the chain needs the result of the previous one. Fused attention is one product. They are read from
-    autograd's graph of the call, so that only what depends on floating-point inputs or on weights counts. Raises
-    TypeError if the layer is not a function or an input is not a tensor.
+    Each product of a chain needs the result of the previous one. Fused attention is one product. The chain is read from
+    autograd's graph of the call, so only operations that depend on floating-point inputs or weights count. Raises
+    TypeError if the layer is not callable or an input is not a tensor.
     """
     _check(layer, inputs)
 
@@ -41,7 +41,7 @@ def multiply_adds(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
     These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands. Raises
-    TypeError if the layer is not a function or an input is not a tensor.
+    TypeError as :func:`longest_chain` does.
     """
     _check(layer, inputs)
     # Imported on first use: it imports a compiler for GPUs, if one is installed.

@@ -33,7 +33,7 @@ class MTFraEng(translation.MTFraEng, DataModule):
     """
 
     def _tensor(self, array: translation.Numbers) -> torch.Tensor:
-        return _int64(array)
+        return _to_int64(array)
 
 
 def load_data_nmt(
@@ -45,19 +45,19 @@ def load_data_nmt(
     tokens. Raises TypeError or ValueError for sizes below 1.
     """
     pairs = translation.load_pairs(batch_size, num_steps, num_examples)
-    dataset = TensorDataset(*map(_int64, pairs.arrays))
+    dataset = TensorDataset(*map(_to_int64, pairs.arrays))
     return DataLoader(dataset, batch_size, shuffle=True), pairs.src_vocab, pairs.tgt_vocab
 
 
-def _int64(numbers: translation.Numbers) -> torch.Tensor:
+def _to_int64(numbers: translation.Numbers) -> torch.Tensor:
     return torch.tensor(numbers, dtype=torch.int64)  # PyTorch's losses need int64
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):
     """*The Time Machine* as sequences of characters, as D2L 1.0 prepares them.
 
-    ``X`` (sequences, num_steps) has a sequence from each character on, and ``Y`` the next character for each one in
-    ``X``, both int64. The first ``num_train`` are for training, and ``num_val`` after them for validation.
+    ``X`` (sequences, num_steps) has a sequence that starts at each character, and ``Y`` the next character for each one
+    in ``X``, both int64. The first ``num_train`` sequences are for training, the next ``num_val`` for validation.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ def seq_data_iter_random(
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Return batches of non-overlapping sequences of a list of tokens, shuffled by Python's ``random``.
 
-    A batch is X and Y (batch_size, num_steps), int64; Y has the next token for each in X. Raises TypeError or
+    A batch is X and Y (batch_size, num_steps), int64; Y has the next token for each token in X. Raises TypeError or
     ValueError for sizes below 1, or a ``corpus`` of the wrong type.
     """
     return time_machine.random_batches(corpus, batch_size, num_steps, torch.tensor)
@@ -98,18 +98,18 @@ def load_data_time_machine(
 ) -> tuple[SeqDataLoader, Vocab]:
     """Load batches of the first ``max_tokens`` characters of *The Time Machine*, as in D2L 0.17, and the vocabulary.
 
-    They are those of :func:`seq_data_iter_random` or :func:`seq_data_iter_sequential`. Raises TypeError or ValueError
-    for sizes below 1, and what :func:`download` raises.
+    The batches are those of :func:`seq_data_iter_random` or :func:`seq_data_iter_sequential`. Raises TypeError or
+    ValueError for sizes below 1, and what :func:`download` raises.
     """
     loader = SeqDataLoader(batch_size, num_steps, use_random_iter, max_tokens)
     return loader, loader.vocab
 
 
 class FashionMNIST(images.FashionMNIST, DataModule):
-    """Fashion-MNIST in batches: pictures (batch, 1, height, width) from 0 to 1, and int64 labels."""
+    """Fashion-MNIST in batches: images (batch, 1, height, width) from 0 to 1, and int64 labels."""
 
     def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """Load the pictures; ``resize`` is (height, width), in pixels.
+        """Load the images; ``resize`` is (height, width), in pixels.
 
         Raises TypeError or ValueError for sizes below 1.
         """
@@ -121,13 +121,13 @@ class FashionMNIST(images.FashionMNIST, DataModule):
         self.val = images.ImageDataset(False, resize, self.root, np.int64)
 
     def get_dataloader(self, train: bool) -> DataLoader[Any]:
-        """Return batches of the training pictures, shuffled, or of the validation pictures."""
-        pictures: Any = self.train if train else self.val
-        return DataLoader(pictures, self.batch_size, shuffle=train)
+        """Return batches of the training images, shuffled, or of the validation images."""
+        dataset: Any = self.train if train else self.val
+        return DataLoader(dataset, self.batch_size, shuffle=train)
 
     def visualize(
         self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None
     ) -> None:
-        """Show pictures of a batch, with their labels."""
+        """Show images of a batch, with their labels."""
         X, y = batch
         show_images(X.squeeze(1), nrows, ncols, titles=labels or self.text_labels(y))

@@ -37,7 +37,7 @@ class HPOTrainer(Trainer):
     """A trainer that also measures the trained model's validation error."""
 
     def validation_error(self) -> Tensor:
-        """Return the share of validation examples that the model, a ``Classifier``, predicts wrong.
+        """Return the share of validation examples that the model, a ``Classifier``, misclassifies.
 
         Raises RuntimeError if there is no model or no validation data.
         """
@@ -45,7 +45,8 @@ class HPOTrainer(Trainer):
             got = "a trainer without a model or validation data"
             raise RuntimeError(message("validation_error", got, "fit to be called first"))
         self.model.eval()
-        hits, count = torch.zeros(()), 0
+        hits = torch.zeros(())
+        count = 0
         with torch.no_grad():
             for batch in self.val_dataloader or ():
                 *X, y = self.prepare_batch(batch)
@@ -60,10 +61,11 @@ def hpo_objective_lenet(learning_rate: float, batch_size: int, max_epochs: int =
     Raises TypeError or ValueError for sizes below 1, and what :func:`download` raises.
     """
     real("learning_rate", learning_rate, "a number")
-    model, trainer = LeNet(lr=learning_rate), HPOTrainer(max_epochs, num_gpus=1)
+    model = LeNet(lr=learning_rate)
+    trainer = HPOTrainer(max_epochs, num_gpus=1)
     data = FashionMNIST(batch_size)
-    pictures, _ = next(iter(data.train_dataloader()))
-    model.apply_init([pictures], init_cnn)
+    images, _ = next(iter(data.train_dataloader()))
+    model.apply_init([images], init_cnn)
     trainer.fit(model, data)
     return trainer.validation_error()
 
@@ -76,9 +78,9 @@ def rbfkernel(x1: ArrayLike, x2: ArrayLike, ls: float = 4.0) -> NDArray[Any]:
     """
     a = to_numpy("x1", x1).astype("float64")
     b = to_numpy("x2", x2).astype("float64")
-    for what, x in ("x1", a), ("x2", b):
+    for name, x in ("x1", a), ("x2", b):
         if x.ndim != 1:
-            raise ValueError(message(what, f"shape {x.shape}", "a vector of numbers"))
-    if not real("ls", ls, "a number above 0") > 0 or not math.isfinite(ls):
+            raise ValueError(message(name, f"shape {x.shape}", "a vector of numbers"))
+    if real("ls", ls, "a number above 0") <= 0 or not math.isfinite(ls):
         raise ValueError(message("ls", ls, "a number above 0"))
     return np.exp(-((a[:, None] - b) ** 2) / (2 * ls))

@@ -54,7 +54,7 @@ class SyntheticRegressionData(shared.RegressionData, DataModule):
 
 
 class SGD(HyperParameters):
-    """Minibatch stochastic gradient descent: a step is ``lr`` times the gradient."""
+    """Minibatch stochastic gradient descent: a step subtracts ``lr`` times the gradient."""
 
     params: Iterable[Tensor]
     lr: float
@@ -104,7 +104,7 @@ class LinearRegressionScratch(Module):
 
 
 class LinearRegression(Module):
-    """Linear regression with the framework's layer, which takes its size from the first input."""
+    """Linear regression with PyTorch's layer, which takes its size from the first input."""
 
     def __init__(self, lr: float) -> None:
         super().__init__()
@@ -140,14 +140,14 @@ class SoftmaxRegression(Classifier):
 
 
 def init_cnn(module: Any) -> None:
-    """Draw Xavier's uniform weights for a linear or convolutional layer that has its sizes: for ``net.apply``."""
+    """Draw Xavier's uniform weights for a linear or convolutional layer that has its sizes; for use in ``net.apply``."""
     has_sizes = not isinstance(module, LazyModuleMixin)
     if isinstance(module, (nn.Linear, nn.Conv2d)) and has_sizes:
         nn.init.xavier_uniform_(module.weight)
 
 
 class LeNet(Classifier):
-    """LeNet-5 (LeCun et al., 1998), for pictures (examples, channels, height, width)."""
+    """LeNet-5 (LeCun et al., 1998), for images (examples, channels, height, width)."""
 
     def __init__(self, lr: float = 0.1, num_classes: int = 10) -> None:
         """Create the model. Raises TypeError or ValueError for ``num_classes`` below 1."""
@@ -186,7 +186,7 @@ class ResNeXtBlock(nn.Module):
     ) -> None:
         """Create the block; ``use_1x1conv`` maps the input to the output's channels and, by ``strides``, its size.
 
-        Raises TypeError or ValueError for sizes below 1, and if groups do not divide the bottleneck.
+        Raises TypeError or ValueError for sizes below 1, and if the groups do not divide the bottleneck.
         """
         super().__init__()
         width, num_groups = shared.bottleneck_sizes(

@@ -1,4 +1,4 @@
-"""Data sets of pictures labelled with boxes (bananas) or with a class for each pixel (Pascal VOC)."""
+"""Data sets of images labelled with boxes (bananas) or with a class for each pixel (Pascal VOC)."""
 
 import os
 from pathlib import Path
@@ -27,17 +27,17 @@ Batches = tuple[DataLoader[Any], DataLoader[Any]]
 
 
 def read_data_bananas(is_train: bool = True) -> tuple[list[Tensor], Tensor]:
-    """Read D2L's pictures of bananas and their labels, for training or testing.
+    """Read D2L's images of bananas and their labels, for training or testing.
 
-    Pictures are (3, 256, 256), uint8 from 0 to 255; labels (pictures, 1, 5), float32, are class 0 and the corners of
-    the box in fractions of the picture. Raises what :func:`download_extract` raises.
+    Images are (3, 256, 256), uint8 from 0 to 255; labels (images, 1, 5), float32, are class 0 and the corners of
+    the box in fractions of the image. Raises what :func:`download_extract` raises.
     """
-    pictures, targets = bananas.read(is_train)
-    return [*map(_channels_first, pictures)], torch.from_numpy(targets)
+    images, targets = bananas.read(is_train)
+    return [*map(_put_channels_first, images)], torch.from_numpy(targets)
 
 
 class BananasDataset(Dataset[Any]):
-    """Pictures of one banana each, (3, 256, 256), float32 from 0 to 255, with class and box, (1, 5)."""
+    """Images of one banana each, (3, 256, 256), float32 from 0 to 255, with class and box, (1, 5)."""
 
     def __init__(self, is_train: bool) -> None:
         """Load the data set. Raises what :func:`read_data_bananas` raises."""
@@ -64,17 +64,17 @@ def load_data_bananas(batch_size: int) -> Batches:
 def read_voc_images(
     voc_dir: str | Path, is_train: bool = True
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Read Pascal VOC's pictures, and for each a picture with its pixels' classes as colours.
+    """Read Pascal VOC's images, and for each an image with its pixels' classes as colours.
 
     All are (3, height, width), uint8 from 0 to 255, for training or testing. Raises FileNotFoundError if a file is
     not in the folder.
     """
-    pictures, colormaps = voc.read(voc_dir, is_train)
-    return [*map(_channels_first, pictures)], [*map(_channels_first, colormaps)]
+    images, colormaps = voc.read(voc_dir, is_train)
+    return [*map(_put_channels_first, images)], [*map(_put_channels_first, colormaps)]
 
 
-def _channels_first(picture: voc.Pixels) -> Tensor:
-    return torch.from_numpy(picture).permute(2, 0, 1)
+def _put_channels_first(image: voc.Pixels) -> Tensor:
+    return torch.from_numpy(image).permute(2, 0, 1)
 
 
 def voc_colormap2label() -> Tensor:
@@ -83,7 +83,7 @@ def voc_colormap2label() -> Tensor:
 
 
 def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
-    """Return the classes (height, width) for a picture (3, height, width) that shows them as colours.
+    """Return the classes (height, width) for an image (3, height, width) that shows them as colours.
 
     Raises ValueError for another shape.
     """
@@ -94,10 +94,10 @@ def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
 
 
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
-    """Crop the same random part, (3, height, width), from two pictures (3, rows, columns).
+    """Crop the same random part, (3, height, width), from two images (3, rows, columns).
 
-    Raises ValueError or TypeError if the pictures differ in size, or ``height`` and ``width`` are not sizes, or are
-    larger than the pictures'.
+    Raises ValueError or TypeError if the images differ in size, or ``height`` and ``width`` are not sizes, or are
+    larger than the images'.
     """
     voc.check_pair(feature, label, 0)
     rows, columns = voc.draw_crop(
@@ -107,14 +107,14 @@ def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[An
 
 
 class VOCSegDataset(Dataset[Any]):
-    """Random crops of Pascal VOC's pictures, with the classes of their pixels.
+    """Random crops of Pascal VOC's images, with the classes of their pixels.
 
     Crops are (3, height, width), float32, normalized by ImageNet's mean and standard deviation; classes (height,
-    width), int64. Smaller pictures are left out.
+    width), int64. Smaller images are left out.
     """
 
     def __init__(self, is_train: bool, crop_size: tuple[int, int], voc_dir: str | Path) -> None:
-        """Load the pictures; ``crop_size`` is (height, width).
+        """Load the images; ``crop_size`` is (height, width).
 
         Raises what :func:`read_voc_images` raises, and TypeError or ValueError for other crop sizes.
         """
@@ -132,7 +132,7 @@ class VOCSegDataset(Dataset[Any]):
         return (img.float() / 255 - mean) / deviation
 
     def filter(self, imgs: list[Any]) -> list[Any]:
-        """Return the pictures that are at least as large as a crop."""
+        """Return the images that are at least as large as a crop."""
         height, width = self.crop_size
         return [img for img in imgs if img.shape[1] >= height and img.shape[2] >= width]
 

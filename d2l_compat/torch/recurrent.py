@@ -126,7 +126,7 @@ class RNN(Module):
 
 
 class RNNLM(RNNLMScratch):
-    """A language model of PyTorch's layers: a recurrent layer ``rnn`` and a linear one."""
+    """A language model with PyTorch's layers: a recurrent layer ``rnn`` and a linear layer."""
 
     def init_params(self) -> None:
         """Create the output layer, whose first call sets its sizes."""
@@ -174,7 +174,7 @@ class RNNModelScratch:
 
 
 class RNNModel(nn.Module):
-    """D2L 0.17's language model of a recurrent layer of PyTorch, ``rnn_layer``, and a linear one."""
+    """D2L 0.17's language model: a recurrent PyTorch layer, ``rnn_layer``, and a linear layer."""
 
     def __init__(self, rnn_layer: nn.RNNBase, vocab_size: int) -> None:
         """Create the model; ``rnn_layer`` takes (steps, batch, vocab_size).
@@ -183,7 +183,8 @@ class RNNModel(nn.Module):
         """
         super().__init__()
         checks.check_instance("rnn_layer", rnn_layer, nn.RNNBase, "a PyTorch recurrent layer")
-        self.rnn, self.vocab_size = rnn_layer, checks.size("vocab_size", vocab_size)
+        self.rnn = rnn_layer
+        self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = rnn_layer.hidden_size
         self.num_directions = 2 if rnn_layer.bidirectional else 1
         self.linear = nn.Linear(self.num_hiddens * self.num_directions, vocab_size)

@@ -15,10 +15,10 @@ __all__ = ["Residual", "resnet18"]
 class Residual(nn.Module):
     """The residual block of He et al. (2016), section 3.2, with both of D2L's signatures.
 
-    ``Residual(num_channels, use_1x1conv=False, strides=1)`` takes its input's channels from the first
-    input; ``Residual(input_channels, num_channels, use_1x1conv=False, strides=1)`` is given them. The output
-    of two 3 x 3 convolutions with batch normalization, the first with these ``strides``, is added to the input;
-    with ``use_1x1conv`` the input first passes a 1 x 1 convolution with the same strides.
+    ``Residual(num_channels, use_1x1conv=False, strides=1)`` takes the number of input channels from its first input;
+    ``Residual(input_channels, num_channels, use_1x1conv=False, strides=1)`` specifies it. The output of two 3 x 3
+    convolutions with batch normalization, the first with these ``strides``, is added to the input; with ``use_1x1conv``
+    the input first passes a 1 x 1 convolution with the same strides.
     """
 
     @overload
@@ -55,7 +55,7 @@ class Residual(nn.Module):
 
 
 def resnet18(num_classes: int, in_channels: int = 1) -> nn.Sequential:
-    """Create a ResNet-18 (He et al., 2016) for small pictures.
+    """Create a ResNet-18 (He et al., 2016) for small images.
 
     It begins with a 3 x 3 convolution, and has no pooling before the blocks. It maps (batch, in_channels, height,
     width) to logits (batch, num_classes). Raises ValueError or TypeError if an argument is not a size of at least 1.

@@ -36,8 +36,8 @@ class SNLIDataset(sentences.SNLI, Dataset[Any]):
     """Pairs of sentences with labels, ((premise, hypothesis), label), int64.
 
     Sentences have the shape (num_steps,); labels are those of :func:`read_snli`. In ``SNLIDataset(dataset, num_steps,
-    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; ``vocab`` by default has its words that occur at least
-    5 times. Raises TypeError or ValueError for others.
+    vocab=None)``, ``dataset`` is a result of :func:`read_snli`; by default, ``vocab`` has its words that occur at least
+    5 times. Raises TypeError or ValueError for other arguments.
     """
 
     tensor = staticmethod(torch.from_numpy)
@@ -61,9 +61,8 @@ def predict_sentiment(net: Callable[[Any], Any], vocab: Vocab, sequence: str) ->
     are no words.
     """
     check_callable("net", net)
-    return sentences.best_name(
-        sentences.SENTIMENTS, _predict(net, sentences.encode_string(sequence, vocab))
-    )
+    tokens = sentences.encode_string(sequence, vocab)
+    return sentences.best_name(sentences.SENTIMENTS, _predict(net, tokens))
 
 
 def predict_snli(

@@ -34,13 +34,13 @@ class Classifier(shared.ClassifierSteps, Module):
     """The base class of models whose outputs are logits of classes, on the last axis."""
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Return the share of rows whose greatest logit is at the label, or if not ``averaged`` 0 or 1 for each."""
+        """Return the share of rows whose greatest logit is at the label; if not ``averaged``, 0 or 1 for each row."""
         arrays.check_labels(Y_hat, Y)
         hits = (Y_hat.flatten(0, -2).argmax(dim=1) == Y.flatten()).float()
         return hits.mean() if averaged else hits
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Return the mean cross-entropy of logits (..., classes) and labels (...), or one number for each."""
+        """Return the mean cross-entropy of logits (..., classes) and labels (...); if not ``averaged``, each loss."""
         arrays.check_labels(Y_hat, Y)
         reduction = "mean" if averaged else "none"
         return F.cross_entropy(Y_hat.flatten(0, -2), Y.flatten().long(), reduction=reduction)

@@ -26,8 +26,8 @@ __all__ = [
 class PositionWiseFFN(layers.PositionWiseFFN, nn.Module):
     """The network max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
-    ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first
-    input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` takes it as an argument.
+    ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first input;
+    ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` specifies it.
     """
 
     def _make_layers(

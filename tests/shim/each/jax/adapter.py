@@ -88,7 +88,10 @@ class Layer(adapter.Layer):
             result = self.layer.apply(self.variables or {}, *inputs, **kwargs)
             return result[0] if isinstance(result, tuple) else result
 
-        with double(True), jax.debug_nans(True):  # NaN in between is an error as well
+        with (
+            double(True),
+            jax.debug_nans(True),
+        ):  # NaN in an intermediate result is an error as well
             _, pull_back = jax.vjp(output, *floats)
             return [np.asarray(gradient) for gradient in pull_back(self.tensor(direction))]
 

@@ -71,7 +71,7 @@ def test_attention_takes_four_products(n: int) -> None:
 
 
 @pytest.mark.parametrize("count", [d2l.longest_chain, d2l.multiply_adds])
-def test_uncountable_operations_are_refused(count: Callable[..., int]) -> None:
+def test_uncountable_operations_are_errors(count: Callable[..., int]) -> None:
     def until(X: jax.Array) -> Any:
         return jax.lax.while_loop(lambda X: X.sum() < 9, lambda X: X @ X, X)
 
@@ -79,7 +79,7 @@ def test_uncountable_operations_are_refused(count: Callable[..., int]) -> None:
         return jax.lax.cond(X.sum() < 9, lambda X: X @ X, lambda X: X, X)
 
     for layer, name in ((until, "while"), (either, "cond")):
-        with pytest.raises(ValueError, match=f"layer: got one with a {name}; need steps"):
+        with pytest.raises(ValueError, match=f"layer: got a program with a {name}; need steps"):
             count(layer, SQUARE)
     with pytest.raises(TypeError, match="layer: got 3; need a layer or a function"):
         count(3, SQUARE)

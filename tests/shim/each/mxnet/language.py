@@ -6,13 +6,13 @@ from tests.shim.each.mxnet.adapter import to_numpy, tensor  # isort: skip
 from mxnet import autograd, gluon, np
 from mxnet.gluon import nn
 
-# Paths of parts of BERTModel, as the adapter names them.
+# Paths of BERTModel's parts, in the adapter's notation.
 HIDDEN, NEXT = "hidden", "nsp.output"
 MASK_LM_LAYERS = "mlm.mlp.0", "mlm.mlp.1", "mlm.mlp.2"
 
 
 class Classifier(nn.Block):
-    """A linear layer of the mean of the words' vectors, in one sequence or several."""
+    """A linear layer on the mean of the word vectors of one sequence or several."""
 
     def __init__(self, table: Any, weight: Any) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ class Layer(adapter.Layer):
     @staticmethod
     def array(x: Any) -> Any:
         if isinstance(x, (paddle.CPUPlace, paddle.CUDAPlace)):
-            return str(x).removeprefix("Place(").removesuffix(")")  # as this project's d2l
+            return str(x).removeprefix("Place(").removesuffix(")")  # as this project's d2l names it
         return x.numpy() if isinstance(x, paddle.Tensor) else x
 
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
@@ -33,11 +33,11 @@ class Layer(adapter.Layer):
     def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
         self.layer.eval()
         tensors, kwargs = self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)
-        every = (*tensors, *kwargs.values())
-        floats = [x for x in every if isinstance(x, paddle.Tensor) and x.is_floating_point()]
+        arguments = (*tensors, *kwargs.values())
+        floats = [x for x in arguments if isinstance(x, paddle.Tensor) and x.is_floating_point()]
         for x in floats:
             x.stop_gradient = False
-        try:  # NaN in between is an error as well; so is infinity, except in a bias
+        try:  # NaN in an intermediate result is an error as well; so is infinity, except in a bias
             is_biased = "score_bias" in kwargs or "table" in kwargs  # a table makes a bias
             paddle.set_flags({"FLAGS_check_nan_inf": not is_biased})
             output = self.layer(*tensors, **kwargs)
@@ -89,7 +89,7 @@ tensor, to_numpy = Layer.tensor, Layer.to_numpy
 
 def seed(number: int) -> None:
     paddle.seed(number)
-    nn.initializer.set_global_initializer(None)  # the lesson's code sets its own
+    nn.initializer.set_global_initializer(None)  # the lesson sets one
 
 
 class Adapter(adapter.Adapter):

@@ -7,13 +7,13 @@ from paddle import nn
 
 from tests.shim.each.paddle.adapter import tensor, to_numpy
 
-# Paths of parts of BERTModel, as the adapter names them.
+# Paths of BERTModel's parts, in the adapter's notation.
 HIDDEN, NEXT = "hidden.0", "nsp.output"
 MASK_LM_LAYERS = "mlm.mlp.0", "mlm.mlp.2", "mlm.mlp.3"
 
 
 class Classifier(nn.Layer):
-    """A linear layer of the mean of the words' vectors, in one sequence or several."""
+    """A linear layer on the mean of the word vectors of one sequence or several."""
 
     def __init__(self, table: Any, weight: Any) -> None:
         super().__init__()
@@ -36,8 +36,8 @@ def losses(d2l: Any, model: Any, vocab_size: int, columns: list[Any], reduction:
     loss = nn.CrossEntropyLoss(reduction=reduction)
     results = d2l._get_batch_loss_bert(model, loss, vocab_size, *map(tensor, columns))
     results[-1].backward()
-    biases = model.mlm.mlp[-1].bias, model.nsp.output.bias, model.encoder.pos_embedding
-    return to_numpy([*results, *(each.grad for each in biases)])
+    parameters = model.mlm.mlp[-1].bias, model.nsp.output.bias, model.encoder.pos_embedding
+    return to_numpy([*results, *(parameter.grad for parameter in parameters)])
 
 
 def move_positions(model: Any, step: Any) -> None:

@@ -49,7 +49,7 @@ def upstream() -> ModuleType:
             XavierUniform=_make_callable(nn.initializer.XavierUniform),
         )
         d2l.nn = ModuleWith(nn, initializer=initializer)
-        d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 takes no array of one number
+        d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 rejects an array of one number
         d2l.paddle = ModuleWith(
             paddle,
             nn=d2l.nn,

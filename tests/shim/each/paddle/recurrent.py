@@ -27,7 +27,7 @@ class RecurrentModels(recurrent.FunctionModels, Descent):
         kinds = nn.SimpleRNN, nn.GRU, nn.LSTM
         rnns = [kind(vocab_size, num_hiddens, time_major=True) for kind in kinds]
         rnns.append(nn.GRU(vocab_size, num_hiddens, 2, direction="bidirect", time_major=True))
-        return [(d2l or self.d2l).RNNModel(each, vocab_size) for each in rnns]
+        return [(d2l or self.d2l).RNNModel(rnn, vocab_size) for rnn in rnns]
 
     def run_twice(self, net: Any, tokens: Any) -> list[Any]:
         """Return the logits of two calls, the second from the state of the first; then both computed layer by layer."""
@@ -36,8 +36,8 @@ class RecurrentModels(recurrent.FunctionModels, Descent):
         second, _ = net(X, state)
         one_hot = nn.functional.one_hot(X.T, net.vocab_size)
         Y, state = net.rnn(one_hot)
-        again = net.rnn(one_hot, state)[0]
-        by_hand = [net.linear(each).flatten(0, 1) for each in (Y, again)]
+        next_Y = net.rnn(one_hot, state)[0]
+        by_hand = [net.linear(outputs).flatten(0, 1) for outputs in (Y, next_Y)]
         return to_numpy([first, second, *by_hand])
 
 

@@ -1,4 +1,4 @@
-"""Tests of what only Paddle has: buffers, programs, weights made at the first call, its output."""
+"""Tests of features that only Paddle has: buffers, programs, weights made at the first call, its output."""
 
 import copy
 import pickle
@@ -37,7 +37,7 @@ class Block(nn.Layer):
         return self.attention(X, X, X, valid_lens)
 
 
-class Masked(nn.Layer):
+class MaskedAttention(nn.Layer):
     """Rotary encodings, and attention with each kind of mask."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Masked(nn.Layer):
         return self.attention(rotated, rotated, X, lens, causal=True, score_bias=bias)
 
 
-class Mask(nn.Layer):
+class MaskFunctions(nn.Layer):
     """Functions of masks and heads."""
 
     def forward(self, X: paddle.Tensor, lens: paddle.Tensor) -> paddle.Tensor:
@@ -63,7 +63,7 @@ class Mask(nn.Layer):
 TOKENS = paddle.to_tensor([[1, 2, 3, 0, 4], [6, 5, 4, 3, 2]])
 BIAS = RNG.normal(size=(2, 2, 5, 5)).astype("float32")
 BIAS[..., 2, :] = -np.inf
-# For each layer its inputs and their sizes: B is the batch, S the steps.
+# For each layer, its inputs and their sizes; B is the batch size, S the number of steps.
 LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[Any, ...], tuple[Any, ...]]] = {
     "additive": (
         lambda: d2l.AdditiveAttention(6, 6, 8, 0.5),
@@ -76,10 +76,10 @@ LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[Any, ...], tuple[Any, ...]
         ("BS", "B"),
     ),
     "recurrent": (lambda: d2l.Seq2SeqEncoder(7, 6, 4, 2), (TOKENS,), ("BS",)),
-    "mask": (Mask, (X, LENGTHS), ("BS6", "B")),
+    "mask": (MaskFunctions, (X, LENGTHS), ("BS6", "B")),
     **{
         f"bias of rank {len(sizes)}": (
-            Masked,
+            MaskedAttention,
             (X, LENGTHS, paddle.to_tensor(BIAS[(0,) * (4 - len(sizes))])),
             ("BS6", "B", sizes),
         )
@@ -96,13 +96,13 @@ def assert_equal(got: paddle.Tensor, want: paddle.Tensor) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-@pytest.mark.parametrize("within", [lambda layer: layer, nn.Sequential], ids=["alone", "within"])
-def test_encoding_is_rounded_once_when_moved(within: Any, dtype: str) -> None:
+@pytest.mark.parametrize("wrap", [lambda layer: layer, nn.Sequential], ids=["layer", "model"])
+def test_encoding_is_rounded_once_when_moved(wrap: Any, dtype: str) -> None:
     layer = d2l.PositionalEncoding(7, 0.0)
-    within(layer).to(dtype="float16").to(dtype=dtype)
+    wrap(layer).to(dtype="float16").to(dtype=dtype)
     assert str(layer.P.dtype) == f"paddle.{dtype}"
     error = layer.P.astype("float64").numpy() - reference.positional_encoding(1000, 7)
-    # Half a unit in the last place just below 1; Paddle halves float64 by way of float32.
+    # Half a unit in the last place just below 1; Paddle converts float64 to half precision by way of float32.
     assert np.abs(error).max() < max(0.2501 * float(paddle.finfo(layer.P.dtype).eps), 1e-12)
 
 
@@ -112,7 +112,7 @@ def test_custom_encoding_is_kept_when_moved() -> None:
     assert (layer.to("cpu").P == 1).all()
 
 
-def test_encoding_is_not_trained_or_saved_nor_weights_a_buffer() -> None:
+def test_encoding_is_the_only_buffer_and_not_saved() -> None:
     block = Block()
     block(X, LENGTHS)
     assert [name for name, _ in block.named_buffers()] == ["encoding.P"]
@@ -142,7 +142,7 @@ def test_loading_weights_before_first_call_is_error() -> None:
     assert missing == ["W_q.weight", "W_k.weight", "W_v.weight"]
 
 
-def test_refused_first_call_leaves_additive_attention_without_sizes() -> None:
+def test_failed_first_call_leaves_additive_attention_without_sizes() -> None:
     layer = d2l.AdditiveAttention(8, 0.0)
     with pytest.raises(ValueError, match="valid_lens: got a length of 9"):
         layer(X, X, X, paddle.to_tensor([9, 9]))
@@ -158,13 +158,13 @@ def test_init_seq2seq_draws_only_weights_in_place() -> None:
     lazy = d2l.PositionWiseFFN(5, 6).dense1
     embedding = nn.Embedding(3, 4)
     layers = (recurrent, linear, lazy, embedding)
-    everything = {
+    parameters = {
         name: p for i, layer in enumerate(layers) for name, p in named_parameters(layer, i)
     }
-    before = {name: (p.data_ptr(), p.numpy().copy()) for name, p in everything.items()}
+    before = {name: (p.data_ptr(), p.numpy().copy()) for name, p in parameters.items()}
     for layer in layers:
         layer.apply(d2l.init_seq2seq)
-    for name, parameter in everything.items():
+    for name, parameter in parameters.items():
         address, values = before[name]
         assert parameter.data_ptr() == address
         is_drawn = "weight" in name and name[0] in "01"
@@ -200,7 +200,9 @@ def test_recurrent_model_moves_unlike_paddles_layer(dtype: str) -> None:
             super().__init__()
             self.net = nn.Sequential(nn.GRU(3, 4))
 
-    with pytest.raises(RuntimeError, match="memory"):  # if it can, empty_buffers_aside may go
+    with pytest.raises(
+        RuntimeError, match="memory"
+    ):  # if Paddle can move it, remove remove_empty_buffers
         nn.GRU(3, 4).to("cpu")
     model = Model().to("cpu", dtype)
     encoder = d2l.Seq2SeqEncoder(7, 6, 4, 2).to("cpu", dtype)
@@ -253,12 +255,12 @@ def test_steps_of_train_seq2seq_follow_gradient(
 
 
 def test_attention_without_keys_is_zero() -> None:
-    """Test layers whatever fresh memory contains; a shared test covers the other frameworks."""
-    none = paddle.ones([2, 0, 4])
+    """Test layers with NaN in fresh memory; a shared test covers the other frameworks."""
+    no_keys = paddle.ones([2, 0, 4])
     for layer in (d2l.DotProductAttention(0.0), d2l.AdditiveAttention(8, 0.0)):
         for valid_lens in (None, paddle.to_tensor([0, 0])):
             paddle.full([100], float("nan"))
-            assert (layer(paddle.ones([2, 3, 4]), none, none, valid_lens) == 0).all()
+            assert (layer(paddle.ones([2, 3, 4]), no_keys, no_keys, valid_lens) == 0).all()
 
 
 def test_masked_scores_have_zero_gradients() -> None:
@@ -291,13 +293,13 @@ def test_layers_can_be_copied_after_call(duplicate: Callable[[nn.Layer], nn.Laye
 
 # Programs
 
-# While Paddle traces a program, it stores the parameters under the program's address, and if tracing
+# While Paddle traces a program, it stores the parameters under the program's address. If tracing
 # fails, they stay there: the next program at that address would get them, and crash. Storing the
 # exception keeps the program alive, so that its address is not reused.
-REFUSALS: list[pytest.ExceptionInfo[Exception]] = []
+TRACE_ERRORS: list[pytest.ExceptionInfo[Exception]] = []
 
 
-@pytest.mark.parametrize("sizes", [[2, 5], [None, None]], ids=["sizes known", "sizes unknown"])
+@pytest.mark.parametrize("sizes", [[2, 5], [None, None]], ids=["known sizes", "unknown sizes"])
 def test_layer_can_be_saved_as_program(sizes: list[Any], tmp_path: Path) -> None:
     block = Block()
     saved = str(tmp_path / "block")
@@ -305,24 +307,28 @@ def test_layer_can_be_saved_as_program(sizes: list[Any], tmp_path: Path) -> None
     specs = [([*sizes, 6], "float32"), (sizes[:1], "int64")]
     paddle.jit.save(block, saved, [paddle.static.InputSpec(*spec) for spec in specs])
     assert_equal(paddle.jit.load(saved)(X, LENGTHS), want)
-    assert block.attention.attention_weights.shape == [2, 2, 5, 5]  # still those of the call
+    assert block.attention.attention_weights.shape == [2, 2, 5, 5]  # still those of the eager call
 
 
-@pytest.mark.parametrize("are_known", [True, False], ids=["sizes known", "sizes unknown"])
+@pytest.mark.parametrize("has_known_sizes", [True, False], ids=["known sizes", "unknown sizes"])
 @pytest.mark.parametrize(("make", "inputs", "sizes"), LAYERS.values(), ids=LAYERS)
 def test_model_parts_can_be_saved_as_programs(
-    make: Callable[[], nn.Layer], inputs: tuple[Any, ...], sizes: tuple[str, ...], are_known: bool
+    make: Callable[[], nn.Layer],
+    inputs: tuple[Any, ...],
+    sizes: tuple[str, ...],
+    has_known_sizes: bool,
 ) -> None:
     layer = make()
     layer.eval()
     want = layer(*inputs)
-    known: dict[str, Any] = {"B": 2, "S": 5, "6": 6} if are_known else {"6": 6}
+    known: dict[str, Any] = {"B": 2, "S": 5, "6": 6} if has_known_sizes else {"6": 6}
     specs = [
         paddle.static.InputSpec([known.get(axis) for axis in axes], tensor.dtype)
         for axes, tensor in zip(sizes, inputs, strict=True)
     ]
     got = paddle.jit.to_static(layer, specs, full_graph=True)(*inputs)
-    for a, b in zip(*(x if isinstance(x, tuple | list) else [x] for x in (got, want)), strict=True):
+    outputs, expected = (x if isinstance(x, tuple | list) else [x] for x in (got, want))
+    for a, b in zip(outputs, expected, strict=True):
         assert_equal(a, b)
 
 
@@ -331,7 +337,7 @@ def test_unknown_sizes_match_known_ones(keys: list[Any]) -> None:
     layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
     specs = [paddle.static.InputSpec(shape) for shape in ([1, 3, 6], keys, [None, 5, 6])]
     lengths = paddle.static.InputSpec([None], "int64")
-    layer.eval()  # in training, building the backward pass, Paddle warns of itself
+    layer.eval()  # in training, Paddle itself warns while it builds the backward pass
     inputs = X[:1, :3], X[:1], X[:1], LENGTHS[:1]
     want = layer(*inputs)
     program = paddle.jit.to_static(layer, [*specs, lengths], full_graph=True)
@@ -387,21 +393,21 @@ def test_rotation_has_second_derivatives() -> None:
         ([None, None, 6], [None, 4], r"valid_lens: got shape \(-1, 4\)"),
     ],
 )
-def test_program_with_mismatched_sizes_is_refused(
+def test_program_with_mismatched_sizes_is_rejected(
     keys: list[Any], lengths: list[Any], message: str
 ) -> None:
     layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
     specs = [paddle.static.InputSpec(shape) for shape in ([1, 3, 6], keys, [None, None, 6])]
     specs.append(paddle.static.InputSpec(lengths, "int64"))
-    with pytest.raises(ValueError, match=message) as refusal:
+    with pytest.raises(ValueError, match=message) as error:
         _ = paddle.jit.to_static(layer, specs, full_graph=True).forward.concrete_program
-    REFUSALS.append(refusal)
+    TRACE_ERRORS.append(error)
 
 
 def test_layer_without_sizes_cannot_be_saved() -> None:
-    with pytest.raises(RuntimeError, match="call the layer once before it is traced") as refusal:
+    with pytest.raises(RuntimeError, match="call the layer once before it is traced") as error:
         paddle.jit.to_static(Block(), full_graph=True)(X, LENGTHS)
-    REFUSALS.append(refusal)
+    TRACE_ERRORS.append(error)
 
 
 # Devices and noise
@@ -436,8 +442,8 @@ def test_importing_and_tracing_print_nothing() -> None:
     assert process.stdout == b""
 
 
-class Recurrent(nn.Layer):
-    """A bidirectional classifier."""
+class RecurrentClassifier(nn.Layer):
+    """A bidirectional recurrent classifier."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -450,7 +456,7 @@ class Recurrent(nn.Layer):
 
 @pytest.mark.parametrize("name", ["train_ch6", "train_ch13"])
 def test_recurrent_models_move_and_train(name: str) -> None:
-    net = Recurrent()
+    net = RecurrentClassifier()
     batches = [(X, paddle.to_tensor([0, 2]))]
     before = net(X).numpy()
     if name == "train_ch6":

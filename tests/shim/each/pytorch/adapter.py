@@ -29,13 +29,15 @@ class Layer(adapter.Layer):
 
     def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
         tensors, kwargs = self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)
-        every = (*tensors, *kwargs.values())
+        arguments = (*tensors, *kwargs.values())
         floats = [
             x.requires_grad_()
-            for x in every
+            for x in arguments
             if isinstance(x, torch.Tensor) and x.is_floating_point()
         ]
-        with torch.autograd.set_detect_anomaly(True):  # NaN in between is an error as well
+        with torch.autograd.set_detect_anomaly(
+            True
+        ):  # NaN in an intermediate result is an error as well
             output = self.layer.eval()(*tensors, **kwargs)
             (output * self.tensor(direction)).sum().backward()
         return [x.grad.numpy() for x in floats]

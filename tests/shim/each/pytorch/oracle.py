@@ -32,10 +32,10 @@ UPSTREAM = {"1.0.3": upstream, "0.17.6": lambda: older("torch")}
 
 
 def twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
-    built = Layer(theirs)
-    built(*inputs)  # sets its sizes
+    layer = Layer(theirs)
+    layer(*inputs)  # sets its sizes
     models.copy(ours.layer, theirs)
-    return built
+    return layer
 
 
 def xavier(function: Any) -> Any:

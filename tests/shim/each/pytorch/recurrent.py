@@ -35,7 +35,7 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
         """Make a model of each kind of the framework's recurrent layers."""
         rnns = [kind(vocab_size, num_hiddens) for kind in (nn.RNN, nn.GRU, nn.LSTM)]
         rnns.append(nn.GRU(vocab_size, num_hiddens, num_layers=2, bidirectional=True))
-        return [(d2l or self.d2l).RNNModel(each, vocab_size) for each in rnns]
+        return [(d2l or self.d2l).RNNModel(rnn, vocab_size) for rnn in rnns]
 
     def run_twice(self, net: Any, tokens: Any) -> list[Any]:
         """Return the logits of two calls, the second from the state of the first; then both computed layer by layer."""
@@ -44,8 +44,8 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
         second, _ = net(X, state)
         one_hot = torch.eye(net.vocab_size)[X.T]
         Y, state = net.rnn(one_hot)
-        again = net.rnn(one_hot, state)[0]
-        by_hand = [net.linear(each).flatten(0, 1) for each in (Y, again)]
+        next_Y = net.rnn(one_hot, state)[0]
+        by_hand = [net.linear(outputs).flatten(0, 1) for outputs in (Y, next_Y)]
         return to_numpy([first, second, *by_hand])
 
 

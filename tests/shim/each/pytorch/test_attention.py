@@ -111,7 +111,7 @@ def test_encoding_is_rounded_once_to_layers_dtype(
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_sum_has_inputs_dtype(dtype: torch.dtype) -> None:
+def test_encoded_input_keeps_its_dtype(dtype: torch.dtype) -> None:
     assert d2l.PositionalEncoding(6, 0.0)(torch.zeros(1, 2, 6, dtype=dtype)).dtype == dtype
 
 
@@ -139,7 +139,7 @@ def save_and_load(layer: nn.Module) -> nn.Module:
 )
 def test_layers_can_be_copied_after_call(duplicate: Callable[[nn.Module], nn.Module]) -> None:
     case = cases.make_case(LENGTHS["per example"])
-    # Input that needs a gradient makes non-leaf tensors, which deepcopy refuses.
+    # Input that needs a gradient makes non-leaf tensors, which deepcopy rejects.
     inputs = list(tensors(case))
     for x in inputs[:3]:
         x.requires_grad_()
@@ -161,9 +161,8 @@ def test_state_dict_survives_torch_save() -> None:
     output = layer(*tensors(case))
     torch.save(layer.state_dict(), file)
     file.seek(0)
-    other.load_state_dict(
-        torch.load(file)
-    )  # also sets the sizes, since the layer has not been called
+    # Loading also sets the sizes of a layer that has not been called.
+    other.load_state_dict(torch.load(file))
     assert torch.equal(other(*tensors(case)), output)
 
 
@@ -198,7 +197,7 @@ def test_custom_encoding_is_kept_when_moved() -> None:
     assert bool((encoding.P == 1).all())
 
 
-def test_width_that_does_not_fit_loaded_weights_is_reported() -> None:
+def test_input_that_does_not_fit_loaded_weights_is_error() -> None:
     layer = d2l.MultiHeadAttention(8, 2, 0.0)
     layer.load_state_dict(d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0).state_dict())
     X = torch.zeros(2, 3, 7)
@@ -251,9 +250,9 @@ def test_masks_and_rotary_compile_to_one_graph() -> None:
     layer = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0)
     rotary = d2l.RotaryEncoding(8)
     compiled, compiled_rotary = (
-        torch.compile(each, fullgraph=True, backend="eager") for each in (layer, rotary)
+        torch.compile(module, fullgraph=True, backend="eager") for module in (layer, rotary)
     )
-    for length in (4, 6, 7):  # after the first, the length is dynamic
+    for length in (4, 6, 7):  # after the first call, the length is dynamic
         X, bias = torch.randn(2, length, 8), torch.randn(2, length, length)
         for masks in ({"causal": True}, {"causal": True, "score_bias": bias}):
             assert_close(compiled(X, X, X, **masks), layer(X, X, X, **masks))

@@ -1,4 +1,4 @@
-"""Tests of devices on machines with no GPU, one or two by NVIDIA, or one by Apple."""
+"""Tests of devices on machines with no GPU, one or two from NVIDIA, or one from Apple."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from d2l_compat import torch as d2l
 from d2l_compat.torch._arrays import arrays
 
 CPU, CUDA_0, CUDA_1, APPLE = (torch.device(name) for name in ("cpu", "cuda:0", "cuda:1", "mps:0"))
-# The machine's GPUs, and the result of gpu(), which is a name even without such a device.
+# Each machine's GPUs, and the result of gpu(), which names a device even if there is none.
 MACHINES = {
     "no GPU": ([], CUDA_0),
     "one NVIDIA": ([CUDA_0], CUDA_0),
@@ -23,7 +23,7 @@ on_every_machine = pytest.mark.parametrize(
 
 @pytest.fixture
 def gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[torch.device]:
-    """Let PyTorch believe that the machine has these GPUs."""
+    """Make PyTorch report these GPUs."""
     nvidia = [device for device in request.param if device.type == "cuda"]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(nvidia))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(nvidia))
@@ -70,7 +70,7 @@ def test_cpu_returns_cpu() -> None:
 def test_layers_stay_on_gpu(
     monkeypatch: pytest.MonkeyPatch, valid_lens: list[object] | None
 ) -> None:
-    monkeypatch.setattr(type(arrays), "value_range", lambda *_: None)  # it reads values
+    monkeypatch.setattr(type(arrays), "value_range", lambda *_: None)  # else it reads values
     with FakeTensorMode():
         with CUDA_0:
             heads = d2l.MultiHeadAttention(100, 100, 100, 100, 5, 0.5).eval()

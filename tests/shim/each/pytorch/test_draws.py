@@ -23,13 +23,13 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "a linear layer": lambda: nn.Linear(3, 4).weight,
     "an embedding": lambda: nn.Embedding(3, 4).weight,
     "a recurrent layer": lambda: nn.LSTM(2, 3).weight_hh_l0,
-    "weights by Glorot's rule": lambda: nn.init.xavier_uniform_(torch.empty(3, 3)),
+    "Glorot's weights": lambda: nn.init.xavier_uniform_(torch.empty(3, 3)),
     "dropout": lambda: nn.functional.dropout(torch.ones(20)),
     "a GPU's dropout": lambda: torch.native_dropout(torch.ones(20), 0.5, True)[0],
 }
 
 
-class DrawsBesideMeta(RandomNumbersOnCPU):
+class DrawsForMetaDevice(RandomNumbersOnCPU):
     def to_cpu(self, tensor: torch.Tensor) -> torch.Tensor:
         return torch.zeros_like(tensor, device="cpu")
 
@@ -37,12 +37,12 @@ class DrawsBesideMeta(RandomNumbersOnCPU):
 @pytest.fixture
 def meta() -> Iterator[None]:
     torch.set_default_device("meta")
-    with DrawsBesideMeta():
+    with DrawsForMetaDevice():
         yield
     torch.set_default_device(None)
 
 
-def state_after(draw: Callable[[], Any]) -> tuple[torch.Tensor, str]:
+def draw_and_get_state(draw: Callable[[], Any]) -> tuple[torch.Tensor, str]:
     torch.manual_seed(0)
     device = draw().device.type
     return torch.get_rng_state(), device
@@ -50,12 +50,12 @@ def state_after(draw: Callable[[], Any]) -> tuple[torch.Tensor, str]:
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_cpu_generator_draws_for_other_devices(name: str, request: pytest.FixtureRequest) -> None:
-    here, _ = state_after(DRAWS[name])
-    assert not torch.equal(here, state_after(lambda: torch.ones(1))[0])
+    cpu_state, _ = draw_and_get_state(DRAWS[name])
+    assert not torch.equal(cpu_state, draw_and_get_state(lambda: torch.ones(1))[0])
     request.getfixturevalue("meta")
-    there, device = state_after(DRAWS[name])
+    meta_state, device = draw_and_get_state(DRAWS[name])
     assert device == "meta"
-    assert torch.equal(there, here)
+    assert torch.equal(meta_state, cpu_state)
 
 
 def test_explicit_generator_is_used(meta: None) -> None:

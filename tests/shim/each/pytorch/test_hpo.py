@@ -1,4 +1,4 @@
-"""Tests of hyperparameter optimization: which configurations are tried and kept, and the validation error."""
+"""Tests of hyperparameter optimization: which configurations are tried and chosen, and the validation error."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("no_figures_left")
 ERRORS = [0.5, 0.25, 0.75, 0.25]
 
 
-def counter() -> Any:
+def make_counter() -> Any:
     """Return a distribution that draws 0, 1, 2 and so on."""
     numbers = iter(range(99))
     return SimpleNamespace(rvs=lambda: next(numbers))
@@ -24,32 +24,32 @@ def counter() -> Any:
 
 def test_initial_configuration_comes_first() -> None:
     first = {"a": -1, "b": -1}
-    searcher = d2l.RandomSearcher({"a": counter(), "b": counter()}, first)
+    searcher = d2l.RandomSearcher({"a": make_counter(), "b": make_counter()}, first)
     configs = [searcher.sample_configuration() for _ in range(3)]
     assert configs == [first, {"a": 0, "b": 0}, {"a": 1, "b": 1}]
-    assert configs[0] is not first  # a scheduler may write to it
+    assert configs[0] is not first  # a scheduler may change its configuration
     assert searcher.update(first, 0.5) is None
-    assert d2l.RandomSearcher({"a": counter()}).sample_configuration() == {"a": 0}
+    assert d2l.RandomSearcher({"a": make_counter()}).sample_configuration() == {"a": 0}
 
 
 @pytest.mark.parametrize("make_error", [float, torch.tensor])
-def test_best_configuration_is_kept(make_error: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tuner_finds_best_configuration(
+    make_error: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     updates = []
 
     class Searcher(d2l.RandomSearcher):
         def update(self, config: Any, error: float, additional_info: Any = None) -> None:
             updates.append((config, error))
 
-    scheduler = d2l.BasicScheduler(Searcher({"a": counter()}))
+    scheduler = d2l.BasicScheduler(Searcher({"a": make_counter()}))
     tuner = d2l.HPOTuner(scheduler, lambda a: make_error(ERRORS[a]))
     assert tuner.incumbent is None
     tuner.run(number_of_trials=4)
     configs = [{"a": a} for a in range(4)]
     assert updates == [*zip(configs, ERRORS, strict=True)]
-    assert (tuner.incumbent, tuner.incumbent_error) == (
-        {"a": 1},
-        0.25,
-    )  # the first of two equal errors
+    assert tuner.incumbent == {"a": 1}  # the first of two equal errors
+    assert tuner.incumbent_error == 0.25
     assert tuner.incumbent_trajectory == [0.5, 0.25, 0.25, 0.25]
     assert [(trial["config"], trial["error"]) for trial in tuner.records] == updates
     runtimes = [trial["runtime"] for trial in tuner.records]
@@ -65,7 +65,7 @@ def test_custom_method_is_used() -> None:
         def bookkeeping(self, config: Any, error: float, runtime: float) -> None:
             self.last = config, error
 
-    tuner = Tuner(d2l.BasicScheduler(d2l.RandomSearcher({"a": counter()})), lambda a: 0.5)
+    tuner = Tuner(d2l.BasicScheduler(d2l.RandomSearcher({"a": make_counter()})), lambda a: 0.5)
     tuner.run(1)
     assert tuner.last == ({"a": 0}, 0.5)
 

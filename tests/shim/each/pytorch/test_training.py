@@ -1,4 +1,4 @@
-"""Tests of training that only PyTorch has: an ignored label, labels for its losses, layers without sizes."""
+"""Tests of training features that only PyTorch has: an ignored label, labels for its losses, lazy layers."""
 
 from pathlib import Path
 
@@ -18,9 +18,7 @@ def test_label_minus_100_is_ignored() -> None:
         d2l.Classifier().loss(logits, torch.tensor([0, -99]))
 
 
-def test_pytorchs_loss_takes_picture_labels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pytorchs_loss_takes_image_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_fashion(d2l, tmp_path, monkeypatch)
     X, y = next(iter(d2l.FashionMNIST(batch_size=8).train_dataloader()))
     loss = torch.nn.functional.cross_entropy(X.flatten(1)[:, :10], y)
@@ -28,7 +26,7 @@ def test_pytorchs_loss_takes_picture_labels(
 
 
 def test_lazy_layers_keep_pytorchs_weights() -> None:
-    """Train layers that get weights at the first call, after Xavier's have been drawn for the others."""
+    """Train lazy layers, which get weights only after Xavier's have been drawn for the others."""
     X, y = torch.randn(10, 1, 8, 8), torch.arange(10) % 3
     batches = d2l.load_array((X, y), 5)
     net = nn.Sequential(nn.LazyConv2d(2, 3), nn.Flatten(), nn.LazyLinear(3))

@@ -1,4 +1,4 @@
-"""Tests of what only PyTorch has: both signatures of a residual block, gradients of boxes, labels of pixels."""
+"""Tests of features that only PyTorch has: both signatures of a residual block, gradients of boxes, labels of pixels."""
 
 import pytest
 import torch
@@ -10,13 +10,8 @@ from d2l_compat import torch as d2l
 
 @pytest.mark.parametrize("args", [(3, 4, True, 2), (4, True, 2)])
 def test_residual_block_has_two_signatures(args: tuple[int, ...]) -> None:
-    kwargs = dict(
-        zip(
-            ("input_channels", "num_channels", "use_1x1conv", "strides")[-len(args) :],
-            args,
-            strict=True,
-        )
-    )
+    names = "input_channels", "num_channels", "use_1x1conv", "strides"
+    kwargs = dict(zip(names[-len(args) :], args, strict=True))
     for block in d2l.Residual(*args), d2l.Residual(**kwargs):
         assert block(torch.ones(2, 3, 6, 6)).shape == (2, 4, 3, 3)
         assert block.conv1.weight.shape == (4, 3, 3, 3)
@@ -54,6 +49,6 @@ def test_pixel_labels_and_list_inputs() -> None:
         assert [float(x) for x in metrics] == pytest.approx(want, rel=1e-5)
     batches = [(X, y)]
     d2l.train_ch13(net, batches, batches, loss, trainer, 1, [d2l.cpu()])
-    (_, share, _), *_ = [[line.get_ydata()[-1] for line in d2l.plt.gca().lines]]
+    _, share, _ = [line.get_ydata()[-1] for line in d2l.plt.gca().lines]
     assert share == pytest.approx(want[1] / 60)
     d2l.plt.close("all")

@@ -35,9 +35,9 @@ class Layer(adapter.Layer):
 
     def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
         tensors, kwargs = self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)
-        every = (*tensors, *kwargs.values())
-        floats = [x for x in every if isinstance(x, tf.Tensor) and x.dtype.is_floating]
-        try:  # NaN in between is an error as well; so is infinity, except in a bias
+        arguments = (*tensors, *kwargs.values())
+        floats = [x for x in arguments if isinstance(x, tf.Tensor) and x.dtype.is_floating]
+        try:  # NaN in an intermediate result is an error as well; so is infinity, except in a bias
             if all(np.isfinite(x).all() for x in floats):
                 tf.debugging.enable_check_numerics()
             with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -96,11 +96,9 @@ class Adapter(adapter.Adapter):
     DROPS_INPUTS = True
     NORM_EPSILON = 1e-3
     ADDNORM_ARGS = [2], 0.0
-    # A Keras model has an "output" of its own.
-    OUTPUT_NAMES, LAYERS_PREFIX = (
-        ("logits", "answer"),
-        "attentions.",
-    )
+    # A Keras model already has an attribute ``output``.
+    OUTPUT_NAMES = "logits", "answer"
+    LAYERS_PREFIX = "attentions."
     READER_OUTPUT = "answer.layers.0", "answer.layers.1"
 
     def block_sizes(self, width: int) -> tuple[Any, ...]:
@@ -113,7 +111,7 @@ class Adapter(adapter.Adapter):
         return bool(training)
 
     def first_keys(self, encoded: Any) -> list[Any]:
-        return [tf.zeros((len(encoded), 0, encoded.shape[-1]))]  # old versions of Keras refuse None
+        return [tf.zeros((len(encoded), 0, encoded.shape[-1]))]  # old versions of Keras reject None
 
     def products(self, queries: Any, table: Any, rows: Any) -> Any:
         return tf.einsum("bqd,qkd->bqk", queries, tf.gather(table, rows))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from d2l_compat import tensorflow as d2l  # isort: skip  it chooses Keras's backend
+from d2l_compat import tensorflow as d2l  # isort: skip  importing it chooses Keras's backend
 import tensorflow as tf
 
 from d2l_compat.tensorflow._keras import keras
@@ -25,7 +25,7 @@ class Descent(descent.Descent):
         d2l.sgd(params, tape.gradient(value, params), lr, batch_size)
 
     def trainer(self, params: Sequence[Any], *args: Any) -> None:
-        """Do a step; the first of the arguments are the gradients."""
+        """Take a step; ``args[0]`` are the gradients."""
         for param, grad in zip(params, args[0], strict=True):
             param.assign_sub(args[-1]["lr"] * grad)
 

@@ -35,8 +35,8 @@ NOT_COMPARED: dict[str, dict[str, str]] = {
 }
 
 
-class StepsFirst:
-    """Layers as in Keras 2: the first axis is time, and the state is flat."""
+class TimeMajorMixin:
+    """Make a layer behave as in Keras 2: the first axis is time, and the state is flat."""
 
     def __init__(self, cells: Any, time_major: bool, **kwargs: Any) -> None:
         super().__init__(cells, **kwargs)  # type: ignore[call-arg]
@@ -48,7 +48,7 @@ class StepsFirst:
         return tf.transpose(outputs, (1, 0, 2)), *tf.nest.flatten(state)
 
 
-class Flat(keras.layers.RNN):
+class FlatStateRNN(keras.layers.RNN):
     """An RNN as in Keras 2: the state is flat."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -56,7 +56,7 @@ class Flat(keras.layers.RNN):
         return outputs, *tf.nest.flatten(state)
 
 
-class TimeMajor(keras.layers.Layer):
+class TimeMajorLayer(keras.layers.Layer):
     """A layer like Keras 2's with ``time_major=True``: the first axis of input and output is time."""
 
     def __init__(self, layer: keras.layers.RNN) -> None:
@@ -64,7 +64,7 @@ class TimeMajor(keras.layers.Layer):
         self.layer = layer
 
     @property
-    def cell(self) -> "TimeMajor":
+    def cell(self) -> "TimeMajorLayer":
         """The layer itself, which makes the first state."""
         return self
 
@@ -76,26 +76,26 @@ class TimeMajor(keras.layers.Layer):
         return self.layer.get_initial_state(batch_size)
 
 
-class RNN(StepsFirst, keras.layers.RNN): ...
+class RNN(TimeMajorMixin, keras.layers.RNN): ...
 
 
-class SimpleRNN(StepsFirst, keras.layers.SimpleRNN): ...
+class SimpleRNN(TimeMajorMixin, keras.layers.SimpleRNN): ...
 
 
 def upstream() -> Any:
     from d2l import tensorflow as d2l
 
-    d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 takes no array of one number
+    d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 rejects an array of one number
     if not isinstance(d2l.tf, ModuleWith):
         layers = ModuleWith(keras.layers, RNN=RNN, SimpleRNN=SimpleRNN)
         d2l.tf = ModuleWith(tf, keras=ModuleWith(tf.keras, layers=layers))
         initialize = d2l.Module.__init__
 
-        def without_loss(self: Any, *args: Any, **kwargs: Any) -> None:
+        def initialize_without_loss(self: Any, *args: Any, **kwargs: Any) -> None:
             initialize(self, *args, **kwargs)
             vars(self).pop("loss", None)  # Keras 3 sets one, which hides the method
 
-        d2l.Module.__init__ = without_loss
+        d2l.Module.__init__ = initialize_without_loss
         # Keras 3 would convert labels to floating point first.
         d2l.MaskedSoftmaxCELoss.__call__ = lambda self, *args: self.call(*args)
     return d2l
@@ -104,13 +104,15 @@ def upstream() -> Any:
 def old_upstream() -> Any:
     d2l = older("tensorflow")
     if not isinstance(d2l.tf, ModuleWith):
-        layers = ModuleWith(keras.layers, RNN=Flat)
+        layers = ModuleWith(keras.layers, RNN=FlatStateRNN)
         d2l.tf = ModuleWith(tf, keras=ModuleWith(tf.keras, layers=layers))
-        d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 takes no array of one number
+        d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 rejects an array of one number
         # Keras 3 would convert labels to floating point first.
         d2l.MaskedSoftmaxCELoss.__call__ = lambda self, *args: self.call(*args)
         initialize = d2l.RNNModel.__init__
-        d2l.RNNModel.__init__ = lambda self, layer, *args: initialize(self, TimeMajor(layer), *args)
+        d2l.RNNModel.__init__ = lambda self, layer, *args: initialize(
+            self, TimeMajorLayer(layer), *args
+        )
     return d2l
 
 
@@ -118,14 +120,14 @@ UPSTREAM = {"1.0.3": upstream, "0.17.6": old_upstream}
 
 
 def twin(ours: Layer, theirs: keras.layers.Layer, *inputs: Any) -> Layer:
-    built = Layer(theirs)
-    with warnings.catch_warnings(action="ignore"):  # Keras 3 wants **kwargs by name
-        built(*inputs)  # makes its weights
-    if isinstance(theirs, older("tensorflow").Seq2SeqEncoder):  # without d2l.GRU
+    layer = Layer(theirs)
+    with warnings.catch_warnings(action="ignore"):  # Keras 3 warns about unnamed arguments
+        layer(*inputs)  # creates its weights
+    if isinstance(theirs, older("tensorflow").Seq2SeqEncoder):  # it does not use d2l.GRU
         theirs.set_weights(ours.layer.get_weights())
     else:
         _copy(ours.layer, theirs)
-    return built
+    return layer
 
 
 def _copy(ours: Any, theirs: Any) -> None:
@@ -133,10 +135,11 @@ def _copy(ours: Any, theirs: Any) -> None:
     parts = {name: part for name, part in vars(theirs).items() if not name.startswith("_")}
     pairs = []
     for name, part in parts.items():
-        several = part if isinstance(part, list) else [part]
-        if several and all(isinstance(one, keras.layers.Layer) for one in several):
-            same = getattr(ours, name)
-            pairs += zip(same if isinstance(part, list) else [same], several, strict=True)
+        their_layers = part if isinstance(part, list) else [part]
+        if their_layers and all(isinstance(layer, keras.layers.Layer) for layer in their_layers):
+            our_part = getattr(ours, name)
+            our_layers = our_part if isinstance(part, list) else [our_part]
+            pairs += zip(our_layers, their_layers, strict=True)
     for pair in pairs:
         _copy(*pair)
     if not pairs:

@@ -26,7 +26,7 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
     def layer_weights(self, model: Any) -> recurrent.Start:
         variables = [*model.rnn.rnn.weights, *model.linear.weights]
         names = "W_xh", "W_hh", "b_h", "W_hq", "b_q"
-        return {name: each.numpy() for name, each in zip(names, variables, strict=True)}
+        return {name: variable.numpy() for name, variable in zip(names, variables, strict=True)}
 
     def logits(self, model: Any, tokens: Any, *state: Any) -> Any:
         return to_numpy(model(tf.constant(tokens, tf.int32), *map(list, state)))
@@ -38,7 +38,7 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
         return init_state, forward, get_params
 
     def params(self, net: Any) -> list[Any]:
-        return [each.numpy() for each in net.trainable_variables]
+        return [variable.numpy() for variable in net.trainable_variables]
 
     def train_epoch(
         self,
@@ -49,7 +49,7 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
         by_sgd: bool,
         d2l: Any = None,
     ) -> Any:
-        """Train with an optimizer of Keras: there is no other way."""
+        """Train with a Keras optimizer, whatever ``by_sgd`` is: D2L supports no other way."""
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         args = net, batches, loss, keras.optimizers.SGD(lr), use_random_iter
         return (d2l or self.d2l).train_epoch_ch8(*args)
@@ -65,7 +65,7 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
         rnns = [kind(num_hiddens, return_sequences=True, return_state=True) for kind in kinds]
         cells = [keras.layers.GRUCell(num_hiddens) for _ in range(2)]
         rnns.append(keras.layers.RNN(cells, return_sequences=True, return_state=True))
-        return [(d2l or self.d2l).RNNModel(each, vocab_size) for each in rnns]
+        return [(d2l or self.d2l).RNNModel(rnn, vocab_size) for rnn in rnns]
 
     def run_twice(self, net: Any, tokens: Any) -> list[Any]:
         """Return the logits of two calls, the second from the state of the first; then both computed layer by layer."""
@@ -74,10 +74,10 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
         second, _ = net(X, state)
         one_hot = tf.one_hot(X, net.vocab_size)
         Y, *state = net.rnn(one_hot)
-        again = net.rnn(one_hot, initial_state=state)[0]
+        next_Y = net.rnn(one_hot, initial_state=state)[0]
         by_hand = [
-            tf.reshape(tf.transpose(net.dense(each), (1, 0, 2)), (-1, net.vocab_size))
-            for each in (Y, again)
+            tf.reshape(tf.transpose(net.dense(outputs), (1, 0, 2)), (-1, net.vocab_size))
+            for outputs in (Y, next_Y)
         ]
         return to_numpy([first, second, *by_hand])
 

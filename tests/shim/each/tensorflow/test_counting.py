@@ -1,4 +1,4 @@
-"""Tests of what TensorFlow's functions count in a layer, against formulas; what its graphs hide is refused."""
+"""Tests of what TensorFlow's functions count in a layer, against formulas; operations hidden in graphs are errors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,7 @@ COUNT_CASES = {
         8 * 6 * 3 * 2,
     ),
     "by depth": (keras.layers.DepthwiseConv1D(3, depth_multiplier=2), (STEPS,), 1, 8 * 8 * 3),
-    "attention of Keras'": (
+    "Keras's attention": (
         keras.layers.MultiHeadAttention(2, 2, use_bias=False),
         (STEPS, STEPS),
         4,
@@ -56,7 +56,7 @@ def test_products_are_counted(
     assert d2l.multiply_adds(layer, *inputs) == products
 
 
-@pytest.mark.parametrize("n", [8, 2048])  # long input is attended to block by block
+@pytest.mark.parametrize("n", [8, 2048])  # long input is processed in blocks
 def test_attention_takes_four_products(n: int) -> None:
     d = 8
     X = tf.zeros((1, n, 8))
@@ -66,10 +66,10 @@ def test_attention_takes_four_products(n: int) -> None:
 
 
 @pytest.mark.parametrize("count", [d2l.longest_chain, d2l.multiply_adds])
-def test_uncountable_operations_are_refused(count: Callable[..., int]) -> None:
+def test_uncountable_operations_are_errors(count: Callable[..., int]) -> None:
     compiled = tf.function(lambda X: 2 * X)
     for layer, name in ((keras.layers.GRU(4), "While"), (compiled, "PartitionedCall")):
-        with pytest.raises(ValueError, match=f"layer: got one with a .*{name} in its graph; need"):
+        with pytest.raises(ValueError, match=f"layer: got a graph with a .*{name}; need"):
             count(layer, STEPS)
     with pytest.raises(TypeError, match="layer: got 3; need a layer or a function"):
         count(3, SQUARE)

@@ -10,7 +10,7 @@ import pytest
 from d2l_compat.tensorflow._keras import IS_KERAS_2
 from tools.weave.lessons import ROOT
 
-# The tests of what D2L's pages use; they pass with both.
+# Tests of what D2L's pages use; they pass with both versions.
 FILES = "attention", "models", "recurrent", "training", "transformer"
 
 pytestmark = [
@@ -58,7 +58,7 @@ for encoder in d2l.Seq2SeqEncoder(3, 4, 8, 2, 0.5), d2l.TransformerEncoder(3, 8,
     first, again = (tf.nest.flatten(encoder(tokens, lens))[0] for _ in range(2))
     np.testing.assert_array_equal(first, again)  # nothing is dropped
 
-# All inputs get the layer's dtype.
+# All inputs are cast to the layer's dtype.
 X = np.linspace(-1, 1, 48, dtype="float32").reshape(2, 3, 8)
 bias = np.zeros((3, 3), "float32")
 attention = d2l.MultiHeadAttention(8, 2, 0.5, dtype="float16")
@@ -84,7 +84,7 @@ print("passed")
 """
 
 
-def test_keras_3_differences_follow_d2l() -> None:
+def test_keras_2_behaves_as_d2l_expects() -> None:
     process = run_on_keras_2("-c", PROGRAM)
     assert process.stdout == "passed\n", process.stderr
 

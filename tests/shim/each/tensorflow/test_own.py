@@ -1,4 +1,4 @@
-"""Tests of what only TensorFlow has: Keras models and their files, graphs, and a quiet start."""
+"""Tests of features that only TensorFlow has: Keras models and their files, graphs, and a quiet start."""
 
 import copy
 import gc
@@ -26,7 +26,7 @@ X = np.random.default_rng(0).normal(size=(2, 3, 8)).astype("float32")
 LENGTHS = np.array([3, 1])
 BIAS = np.random.default_rng(1).normal(size=(2, 2, 3, 3)).astype("float32")
 BIAS[..., 1, :] = -np.inf
-ANY = tf.TensorSpec((None, None, 8))
+ANY_INPUT = tf.TensorSpec((None, None, 8))
 
 LayerCall = tuple[type, tuple[Any, ...], dict[str, Any]]
 
@@ -54,7 +54,7 @@ LAYERS: dict[str, LayerCall] = {
 TOKENS = np.array([[1, 2, 3], [6, 5, 4]], "int32")
 
 
-def model(max_len: int) -> keras.Model:
+def make_model(max_len: int) -> keras.Model:
     """Make a model of encoding and attention, for any batch size and length."""
     tokens, lengths = keras.Input((None, 8)), keras.Input((), dtype="int64")
     encoded = d2l.PositionalEncoding(8, 0.1, max_len)(tokens)
@@ -69,51 +69,48 @@ def test_layer_round_trips_through_config(
     arguments = find_signature(kind, args).bind(*args).arguments | kwargs
     layer = kind(*args, **kwargs, name="one", dtype="mixed_float16")
     config = layer.get_config()
-    again = kind.from_config(config)
-    assert {**config, **arguments} == config == again.get_config()
-    assert (again.name, again.dtype_policy.name) == ("one", "mixed_float16")
-    assert [w.shape for w in again.weights] == [w.shape for w in layer.weights]
+    copied = kind.from_config(config)
+    assert {**config, **arguments} == config == copied.get_config()
+    assert (copied.name, copied.dtype_policy.name) == ("one", "mixed_float16")
+    assert [w.shape for w in copied.weights] == [w.shape for w in layer.weights]
 
 
-def test_saved_model_computes_same(tmp_path: Path) -> None:
-    saved = model(max_len=10)
+def test_loaded_model_computes_same(tmp_path: Path) -> None:
+    model = make_model(max_len=10)
     file = tmp_path / "model.keras"
-    saved.save(file)
-    loaded = keras.models.load_model(file)
-    np.testing.assert_array_equal(loaded([X, LENGTHS]), saved([X, LENGTHS]))
-    assert loaded.count_params() == 4 * 8 * 8
+    model.save(file)
+    loaded_model = keras.models.load_model(file)
+    np.testing.assert_array_equal(loaded_model([X, LENGTHS]), model([X, LENGTHS]))
+    assert loaded_model.count_params() == 4 * 8 * 8
 
 
-@pytest.mark.parametrize("axes", [1, 2, 3])  # beside that of examples, or of heads
-def test_saved_model_with_masks_computes_same(tmp_path: Path, axes: int) -> None:
+@pytest.mark.parametrize("axes", [1, 2, 3])  # besides the first, of examples, heads or queries
+def test_loaded_model_with_masks_computes_same(tmp_path: Path, axes: int) -> None:
     tokens, lengths = keras.Input((None, 8)), keras.Input((), dtype="int64")
     bias = keras.Input((None,) * axes)
     rotated = d2l.RotaryEncoding(8, 10)(tokens)
     attention = d2l.MultiHeadAttention(8, 2, 0.1)
     attended = attention(rotated, rotated, tokens, lengths, causal=True, score_bias=bias)
-    saved = keras.Model([tokens, lengths, bias], attended)
+    model = keras.Model([tokens, lengths, bias], attended)
     file = tmp_path / "model.keras"
-    saved.save(file)
+    model.save(file)
     inputs = [X, LENGTHS, BIAS[(0,) * (3 - axes)]]
-    np.testing.assert_array_equal(keras.models.load_model(file)(inputs), saved(inputs))
+    np.testing.assert_array_equal(keras.models.load_model(file)(inputs), model(inputs))
     rotated = d2l.RotaryEncoding(8, 10)(X)
     eager = attention(rotated, rotated, X, LENGTHS, causal=True, score_bias=inputs[-1])
-    np.testing.assert_allclose(saved(inputs), eager, atol=1e-6)
+    np.testing.assert_allclose(model(inputs), eager, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["encoder", "recurrent encoder"])
-def test_saved_encoder_computes_same(tmp_path: Path, kind: str) -> None:
+def test_loaded_encoder_computes_same(tmp_path: Path, kind: str) -> None:
     Encoder, args, _ = LAYERS[kind]
     tokens = keras.Input((None,), dtype="int32")
     file = tmp_path / "model.keras"
-    saved = keras.Model(tokens, Encoder(*args)(tokens))
-    saved.save(file)
-    for ours, theirs in zip(
-        tf.nest.flatten(keras.models.load_model(file)(TOKENS)),
-        tf.nest.flatten(saved(TOKENS)),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(ours, theirs)
+    model = keras.Model(tokens, Encoder(*args)(tokens))
+    model.save(file)
+    outputs = tf.nest.flatten(keras.models.load_model(file)(TOKENS))
+    for got, want in zip(outputs, tf.nest.flatten(model(TOKENS)), strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 def test_encoder_traces_for_any_batch_and_length() -> None:
@@ -125,21 +122,21 @@ def test_encoder_traces_for_any_batch_and_length() -> None:
 
 
 def test_heads_and_masks_work_without_static_shapes() -> None:
-    signature = [ANY, tf.TensorSpec((None,), tf.int64)]
+    signature = [ANY_INPUT, tf.TensorSpec((None,), tf.int64)]
 
     @tf.function(input_signature=signature)
     def apply(X: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        apart = d2l.transpose_qkv(X, 2)
-        return d2l.transpose_output(apart, 2), d2l.sequence_mask(X, lengths)
+        heads = d2l.transpose_qkv(X, 2)
+        return d2l.transpose_output(heads, 2), d2l.sequence_mask(X, lengths)
 
-    same, masked = apply(X, LENGTHS)
-    np.testing.assert_array_equal(same, X)
+    merged, masked = apply(X, LENGTHS)
+    np.testing.assert_array_equal(merged, X)
     np.testing.assert_array_equal(masked, d2l.sequence_mask(X, LENGTHS))
 
 
 @pytest.mark.parametrize("norm_shape", [8, [8], [2, 3], -4])
 def test_norm_shape_means_axes(norm_shape: Any) -> None:
-    """Test axes; in PyTorch the argument is their sizes."""
+    """Test axes; in PyTorch the argument is the sizes of the axes."""
     with pytest.raises(ValueError, match=r"norm_shape: got .*; need axes of X, from -3 to 2"):
         d2l.AddNorm(norm_shape, 0.0)(X, X)
 
@@ -150,8 +147,8 @@ def test_several_axes_are_normalized_together() -> None:
     assert np.abs(normalized.mean(axis=2)).max() > 0.1
 
 
-def test_recurrent_layers_state_may_be_list() -> None:
-    """Test a list, as the layer returns it; a shared test covers a stack."""
+def test_state_of_recurrent_layer_may_be_list() -> None:
+    """Test a list, as the layer returns it; a shared test covers a stacked tensor."""
     layer = d2l.GRU(4, 2)
     x = X.swapaxes(0, 1)
     _, state = layer(x)
@@ -160,21 +157,21 @@ def test_recurrent_layers_state_may_be_list() -> None:
         np.testing.assert_array_equal(ours, stacked)
 
 
-class Dropping(d2l.Module):
+class DropoutModule(d2l.Module):
     """A module with dropout that records its training flag."""
 
     def __init__(self) -> None:
         super().__init__()
         self.net = keras.layers.Dropout(0.5)
-        self.seen: list[Any] = []
+        self.flags: list[Any] = []
 
     def forward(self, X: tf.Tensor) -> tf.Tensor:
-        self.seen.append(self.training)
+        self.flags.append(self.training)
         return self.net(X)
 
 
 def test_module_training_flag_is_respected() -> None:
-    module = Dropping()
+    module = DropoutModule()
     drops = []
     for training in (None, True, False):
         module.training = training
@@ -182,11 +179,11 @@ def test_module_training_flag_is_respected() -> None:
         drops += [bool((module(X, **call).numpy() == 0).any()) for call in calls]
         assert module.training is training
     assert drops == [False, True, False, True, True, False, False, True, False]
-    assert module.seen == [None, True, False, True, True, False, False, True, False]
+    assert module.flags == [None, True, False, True, True, False, False, True, False]
 
 
-class Scratch(d2l.Module):
-    """A model from scratch as D2L writes it, of bare variables, one of them in a part."""
+class ScratchModel(d2l.Module):
+    """A model from scratch as D2L writes it, made of variables, one of them in a submodule."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -205,7 +202,7 @@ class Scratch(d2l.Module):
         return tf.reduce_sum(Y_hat - Y)
 
 
-class OneBatch(d2l.DataModule):
+class OneBatchData(d2l.DataModule):
     def __init__(self) -> None:
         super().__init__()
         self.batch_size = 1
@@ -215,11 +212,11 @@ class OneBatch(d2l.DataModule):
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_bare_variables_are_trained(frozen: bool) -> None:
-    model = Scratch()
+def test_variables_outside_layers_are_trained(frozen: bool) -> None:
+    model = ScratchModel()
     model.part.trainable = not frozen
-    d2l.Trainer(max_epochs=1).fit(model, OneBatch())
-    # X W = 7, so by hand: the gradients are s X, 1, 7 and (of the kernel) 7 s, for the scale s = 2.
+    d2l.Trainer(max_epochs=1).fit(model, OneBatchData())
+    # X W = 7. For the scale s = 2, the gradients are s X, 1, 7 and, for the kernel, 7 s.
     assert model.W.numpy().ravel().tolist() == pytest.approx([1 - 0.2, 2 - 0.6])
     assert float(model.more[1][0][0]) == pytest.approx(3 - 0.1)
     assert float(model.more["b"][0]) == 4
@@ -229,13 +226,13 @@ def test_bare_variables_are_trained(frozen: bool) -> None:
 
 
 def test_module_is_keras_model() -> None:
-    module = Dropping()
+    module = DropoutModule()
     module.compile(loss="mse")
     assert module.evaluate(X, X, verbose=0) == 0
 
 
 class TokenEncoder(d2l.Encoder):
-    """An encoder as D2L writes it, with further unnamed arguments."""
+    """An encoder as D2L writes it, with additional positional arguments."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -258,7 +255,7 @@ class TokenDecoder(d2l.Decoder):
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
-def test_models_are_called_without_warning(tmp_path: Path) -> None:
+def test_calling_models_emits_no_warning(tmp_path: Path) -> None:
     models = [d2l.Seq2Seq(TokenEncoder(), TokenDecoder(), 0, 0.1) for _ in range(2)]
     outputs = [model(TOKENS, TOKENS, LENGTHS) for model in models]
     file = tmp_path / "model.weights.h5"
@@ -284,8 +281,8 @@ def test_repeated_token_counts_once_in_gradient_norm() -> None:
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(tf.gather(table, [0, 0, 0]))
     gradient = tape.gradient(loss, table)
-    (shortened,) = d2l.Trainer(1).clip_gradients(1, [gradient])
-    np.testing.assert_allclose(shortened, [[1.0], [0.0]])
+    (clipped,) = d2l.Trainer(1).clip_gradients(1, [gradient])
+    np.testing.assert_allclose(clipped, [[1.0], [0.0]])
 
 
 def test_compiled_step_matches_keras_step() -> None:
@@ -294,13 +291,13 @@ def test_compiled_step_matches_keras_step() -> None:
     def train(update: Any) -> list[np.ndarray]:
         start = np.arange(12, dtype="float32").reshape(6, 2) / 12
         table, weight = keras.Variable(start), keras.Variable(start.T)
-        everything = [table, weight]
+        parameters = [table, weight]
         adam, descent = keras.optimizers.Adam(0.1), keras.optimizers.SGD(0.1, momentum=0.9)
         for optimizer, variables in [
-            (adam, everything),
+            (adam, parameters),
             (adam, [weight]),
-            (descent, everything),
-            (adam, everything),
+            (descent, parameters),
+            (adam, parameters),
         ]:
             for tokens in ([0, 2, 2], [5, 1, 1, 2]) * Update.EAGER_STEPS:
                 with tf.GradientTape() as tape:
@@ -308,7 +305,7 @@ def test_compiled_step_matches_keras_step() -> None:
                     loss = tf.reduce_sum(tf.sin(rows @ weight.value))
                 gradients = tape.gradient(loss, [v.value for v in variables])
                 update(optimizer, gradients, variables)
-        return [v.numpy() for v in everything]
+        return [v.numpy() for v in parameters]
 
     eager = train(lambda optimizer, g, v: optimizer.apply_gradients(zip(g, v, strict=True)))
     for ours, theirs in zip(train(Update()), eager, strict=True):
@@ -327,16 +324,14 @@ def test_custom_optimizer_steps_in_python() -> None:
     weight = tf.Variable([1.0, 2.0])
     update = Update()
     descent = Descent()
-    steps = Update.EAGER_STEPS + 2  # after which Keras's optimizer would be compiled by now
+    steps = Update.EAGER_STEPS + 2  # enough for Keras's optimizers to be compiled
     for _ in range(steps):
         update(descent, [tf.constant([1.0, -1.0])], [weight])
     assert descent.steps == steps
     np.testing.assert_allclose(weight.numpy(), [1 - steps / 2, 2 + steps / 2])
 
 
-def test_keras_optimizer_steps_in_python_only_at_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_keras_optimizer_steps_in_python_only_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
     weight = keras.Variable([1.0, 2.0])
     update = Update()
     descent = keras.optimizers.SGD(0.5)
@@ -379,9 +374,7 @@ def test_epochs_can_be_run_by_hand() -> None:
     assert losses[-1] < losses[0] / 4
 
 
-def test_pictures_of_other_shape_are_padded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_images_of_other_shape_are_padded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     images = make_fashion(d2l, tmp_path, monkeypatch)["t10k"]
     data = d2l.FashionMNIST(batch_size=4, resize=(28, 32))
     X, y = next(iter(data.val_dataloader()))
@@ -391,7 +384,7 @@ def test_pictures_of_other_shape_are_padded(
     assert [array.shape for array in data.val] == [(8, 28, 28), (8,)]
 
 
-def test_subclass_of_rnn_may_have_own_layer() -> None:
+def test_subclass_of_rnn_may_set_its_layer() -> None:
     class LSTM(d2l.RNN):
         """A subclass as on D2L's page, which does not call RNN's __init__."""
 
@@ -417,11 +410,11 @@ def test_layer_can_be_copied_after_call_in_graph() -> None:
 @pytest.mark.parametrize(
     "spec",
     [None, tf.TensorSpec((None,), tf.int64), tf.TensorSpec((2,), tf.int64)],
-    ids=["shapes known", "unknown", "all but the lengths unknown"],
+    ids=["known shapes", "unknown shapes", "unknown inputs"],
 )
 def test_graph_matches_eager_call(spec: tf.TensorSpec | None, jit_compile: bool) -> None:
     layer = d2l.MultiHeadAttention(8, 2, 0.5)
-    signature = None if spec is None else [ANY, spec]
+    signature = None if spec is None else [ANY_INPUT, spec]
 
     @tf.function(input_signature=signature, jit_compile=jit_compile)
     def attend(X: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -437,16 +430,16 @@ def test_graph_matches_eager_call(spec: tf.TensorSpec | None, jit_compile: bool)
     "jit_compile",
     [pytest.param(False, id="graph"), pytest.param(True, id="XLA", marks=pytest.mark.release)],
 )
-@pytest.mark.parametrize("are_known", [True, False], ids=["shapes known", "unknown"])
+@pytest.mark.parametrize("has_static_shapes", [True, False], ids=["known shapes", "unknown shapes"])
 @pytest.mark.parametrize("bias", [BIAS[0, 0], BIAS[0], BIAS], ids=np.ndim)
 def test_masks_in_graph_match_eager_call(
-    bias: np.ndarray, are_known: bool, jit_compile: bool
+    bias: np.ndarray, has_static_shapes: bool, jit_compile: bool
 ) -> None:
     layer = d2l.MultiHeadAttention(8, 2, 0.5)
     lengths = tf.TensorSpec((None,), tf.int64)
-    signature = [ANY, lengths, tf.TensorSpec((None,) * bias.ndim)]
+    signature = [ANY_INPUT, lengths, tf.TensorSpec((None,) * bias.ndim)]
 
-    @tf.function(input_signature=None if are_known else signature, jit_compile=jit_compile)
+    @tf.function(input_signature=None if has_static_shapes else signature, jit_compile=jit_compile)
     def attend(X: tf.Tensor, lengths: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         output = layer(X, X, X, lengths, causal=True, score_bias=bias)
         return output, layer.attention_weights
@@ -468,7 +461,7 @@ def test_last_query_sees_last_key_in_graph(queries: int | None, keys: int | None
 
 
 def test_graph_weights_cannot_be_read_outside() -> None:
-    network = model(max_len=10)
+    network = make_model(max_len=10)
     network.predict([X, LENGTHS], verbose=0)
     with pytest.raises(RuntimeError, match="in the graph of the last call"):
         _ = network.layers[-1].attention_weights
@@ -506,10 +499,10 @@ POSITIONS = {
     "rotary": lambda: d2l.RotaryEncoding(8, 10),
     "rotary, halves": lambda: d2l.RotaryEncoding(8, 10, layout="halves"),
 }
-any_positions = pytest.mark.parametrize("make", POSITIONS.values(), ids=POSITIONS)
+every_position_layer = pytest.mark.parametrize("make", POSITIONS.values(), ids=POSITIONS)
 
 
-@any_positions
+@every_position_layer
 def test_offset_may_be_tensor_of_graph(make: Callable[[], keras.layers.Layer]) -> None:
     layer = make()
     encode = tf.function(lambda X, offset: layer(X, offset=offset))
@@ -519,8 +512,8 @@ def test_offset_may_be_tensor_of_graph(make: Callable[[], keras.layers.Layer]) -
             encode(X[:, :1], tf.constant(outside))
 
 
-@any_positions
-def test_layer_made_in_graph_works_outside(make: Callable[[], Any]) -> None:
+@every_position_layer
+def test_layer_created_in_graph_works_outside(make: Callable[[], Any]) -> None:
     layers = []
 
     @tf.function
@@ -556,7 +549,7 @@ def test_fit_uses_dropout_and_predict_does_not() -> None:
     assert network.fit(X, target, verbose=0).history["loss"][0] > 1
 
 
-@any_positions
+@every_position_layer
 def test_encoding_passes_mask_on(make: Callable[[], keras.layers.Layer]) -> None:
     embedding = keras.layers.Embedding(5, 8, mask_zero=True)
     mask = make()(embedding(np.array([[1, 2, 0]])))._keras_mask
@@ -575,10 +568,10 @@ def test_devices_match_tensorflows(monkeypatch: pytest.MonkeyPatch, gpus: int) -
 
 
 def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    left = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+    variables = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
     command = [sys.executable, "-c", program]
     return subprocess.run(
-        command, check=False, env=left | environment, capture_output=True, text=True
+        command, check=False, env=variables | environment, capture_output=True, text=True
     )
 
 
@@ -608,24 +601,24 @@ tf.function(d2l.TransformerEncoderBlock(8, 16, 2, 0.5))(X, lens)
 
 
 @pytest.fixture(scope="module")
-def traced() -> subprocess.CompletedProcess[str]:
+def traced_process() -> subprocess.CompletedProcess[str]:
     return run(PROGRAM)
 
 
 def test_layers_stay_on_second_device(
-    traced: subprocess.CompletedProcess[str],
+    traced_process: subprocess.CompletedProcess[str],
 ) -> None:
-    assert traced.stdout == "{'CPU:1'} 10\n", traced.stderr
+    assert traced_process.stdout == "{'CPU:1'} 10\n", traced_process.stderr
 
 
 def test_importing_and_tracing_print_nothing(
-    traced: subprocess.CompletedProcess[str],
+    traced_process: subprocess.CompletedProcess[str],
 ) -> None:
     """Test stderr, since AutoGraph warns of Python code that it cannot convert."""
-    assert (traced.returncode, traced.stderr) == (0, "")
+    assert (traced_process.returncode, traced_process.stderr) == (0, "")
 
 
-def test_other_keras_backend_is_refused_before_import() -> None:
+def test_other_keras_backend_is_rejected_before_import() -> None:
     program = "import sys; sys.modules['tensorflow'] = None; import d2l_compat.tensorflow"
     stderr = run(program, KERAS_BACKEND="jax").stderr
     assert "ImportError: KERAS_BACKEND: got jax; need tensorflow, chosen before Keras" in stderr
@@ -655,13 +648,15 @@ def test_log_is_shown_on_failure_or_request(
 def test_tape_stores_no_weights_for_long_input(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = tf.constant(X)
     layer = d2l.DotProductAttention(0.0)
-    layer(inputs, inputs, inputs, LENGTHS)  # old versions of Keras first call it with symbols
+    layer(
+        inputs, inputs, inputs, LENGTHS
+    )  # old versions of Keras first call it with symbolic inputs
     original = _blockwise.softmax
-    formed: list[weakref.ref[tf.Tensor]] = []
+    weight_refs: list[weakref.ref[tf.Tensor]] = []
 
     def softmax(*args: Any) -> tf.Tensor:
         weights = original(*args)
-        formed.append(weakref.ref(weights))
+        weight_refs.append(weakref.ref(weights))
         return weights
 
     monkeypatch.setattr(_blockwise, "softmax", softmax)
@@ -671,7 +666,7 @@ def test_tape_stores_no_weights_for_long_input(monkeypatch: pytest.MonkeyPatch) 
         tape.watch(inputs)
         pooled = layer(inputs, inputs, inputs, LENGTHS)
     gc.collect()
-    assert len(formed) == 2
-    assert not any(weights() is not None for weights in formed)
+    assert len(weight_refs) == 2
+    assert not any(weights() is not None for weights in weight_refs)
     assert tape.gradient(pooled, inputs) is not None
-    assert len(formed) == 4
+    assert len(weight_refs) == 4
