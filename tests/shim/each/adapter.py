@@ -110,21 +110,21 @@ class Adapter(ABC):
     wait: Callable[[], object] = staticmethod(lambda: None)  # for operations in the background
     # For layers that a reader writes: their base class, the method to define, and two layers to build on.
     Block: Any
-    CALL = "forward"
+    CALL_METHOD = "forward"
     Embedding: Any
     Linear: Any
     # Gradient descent by hand, where D2L has chapters on it.
     descent: Descent | None = None
-    FUSED = False  # whether attention is one fused kernel
+    HAS_FUSED_ATTENTION = False  # whether attention is one fused kernel
     # The output's dtype for float64 input and float32 weights; False where these are refused.
-    CASTS: str | bool = False
+    CAST_DTYPE: str | bool = False
     ACCEPTS_NUMPY = False  # whether functions take NumPy arrays
-    INTEGERS = "int32"  # the dtype of tokens and lengths
+    INTEGER_DTYPE = "int32"  # the dtype of tokens and lengths
     # Tensor functions: whether `repeat` repeats the whole tensor, and the order of `meshgrid`'s axes;
     # the arguments of `normal`, and of `rand` and `randn`.
-    REPEAT_TILES, MESHGRID = False, "xy"
-    NORMAL: tuple[Any, ...] = (0.0, 1.0, (2, 3))
-    RAND: tuple[Any, ...] = ((2, 3),)
+    REPEAT_TILES, MESHGRID_INDEXING = False, "xy"
+    NORMAL_ARGS: tuple[Any, ...] = (0.0, 1.0, (2, 3))
+    RAND_ARGS: tuple[Any, ...] = ((2, 3),)
     DROPS_INPUTS = False  # whether dropout applies to the first recurrent layer's input, too
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
     # In a lesson's models: the possible names of the last layer, and what precedes a layer's number
@@ -134,7 +134,7 @@ class Adapter(ABC):
     HAND_DTYPE = "float32"  # the dtype of the clock hands that a lesson rotates
     ADDNORM_ARGS: tuple[Any, ...] = (8, 0.0)  # AddNorm's arguments
     # The first argument of the long forms; nothing where layers take it from the input.
-    FEATURES: tuple[int, ...] = (8,)
+    FEATURES_ARGS: tuple[int, ...] = (8,)
 
     @property
     def forms(self) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class Adapter(ABC):
         """
         return {
             "AddNorm": self.ADDNORM_ARGS,
-            "PositionWiseFFN": {"short": (16, 8), "long": (*self.FEATURES, 16, 8)},
+            "PositionWiseFFN": {"short": (16, 8), "long": (*self.FEATURES_ARGS, 16, 8)},
             "TransformerEncoderBlock": {
                 "short": (8, 16, 2, 0.0),
                 "long": (*self.block_sizes(8), 16, 2, 0.0),
@@ -165,7 +165,7 @@ class Adapter(ABC):
         """Return the arguments of AddNorm for layers of this width."""
         return (width, 0.0) if self.ADDNORM_ARGS == (8, 0.0) else self.ADDNORM_ARGS
 
-    def dense(self, inputs: int, outputs: int) -> Any:
+    def build_dense(self, inputs: int, outputs: int) -> Any:
         return self.Linear(inputs, outputs)
 
     def initialize(self, layer: Any) -> Any:
@@ -209,35 +209,35 @@ class Adapter(ABC):
     def masked_softmax(self, X: Any, valid_lens: Any = None) -> NDArray[Any]:
         return self.call("masked_softmax", X, valid_lens)
 
-    def dot_product(self, dropout: float = 0.0) -> Layer:
+    def build_dot_product(self, dropout: float = 0.0) -> Layer:
         return self.build("DotProductAttention", dropout)
 
-    def relative(self) -> Layer:
+    def build_relative(self) -> Layer:
         """Return dot-product attention with relative positions (Shaw et al., 2018).
 
         It is called with a ``table`` of vectors, shape (distances, d), and the table's ``rows`` for each query
         and key, shape (queries, keys).
         """
-        products = self.products
+        multiply_rows = self.multiply_rows
 
         class Relative(self.d2l.DotProductAttention):
             def __call__(
                 self, queries: Any, *others: Any, table: Any, rows: Any, **kwargs: Any
             ) -> Any:
-                bias = products(queries, table, rows) / math.sqrt(queries.shape[-1])
+                bias = multiply_rows(queries, table, rows) / math.sqrt(queries.shape[-1])
                 return super().__call__(queries, *others, score_bias=bias, **kwargs)
 
         return self.layer(Relative(0.0))
 
     @abstractmethod
-    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
         """Return the dot product of each query with the table's row for each key, shape (batch, queries, keys).
 
         Queries have shape (batch, queries, d). The products are differentiable.
         """
 
     @abstractmethod
-    def multi_head(
+    def build_multi_head(
         self, *args: Any, weights: Arrays | None = None, dtype: str = "float64", **kwargs: Any
     ) -> Layer:
         """Make the layer with ``weights`` W_q, W_k, W_v, W_o (inputs, outputs), and perhaps b_q, b_k, b_v, b_o."""
@@ -254,19 +254,19 @@ class Adapter(ABC):
         return shapes
 
     @abstractmethod
-    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
+    def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
 
     @abstractmethod
-    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
+    def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
 
     # Training
 
     @abstractmethod
-    def linear(self, inputs: int, start: Arrays | None) -> Any:
+    def build_linear(self, inputs: int, start: Arrays | None) -> Any:
         """Make a linear layer with 3 outputs, perhaps with this weight and bias."""
 
     @abstractmethod
-    def unused_layer(self) -> Any:
+    def build_unused_layer(self) -> Any:
         """Make a layer that is never called."""
 
     def is_shuffled(self, loader: Iterable[Any]) -> bool:
@@ -274,7 +274,7 @@ class Adapter(ABC):
         firsts = [np.asarray(self.to_numpy(next(iter(loader))[1])) for _ in range(20)]
         return len({labels.tobytes() for labels in firsts}) > 1
 
-    def labels(self, Y: NDArray[Any]) -> Any:
+    def label_tensor(self, Y: NDArray[Any]) -> Any:
         return self.tensor(Y)
 
     def fit_classifier(
@@ -292,7 +292,7 @@ class Adapter(ABC):
         Returns its weight and bias before and after training, and the points that its board has drawn.
         """
         d2l = d2l or self.d2l
-        net = self.linear(X.shape[1], start)
+        net = self.build_linear(X.shape[1], start)
 
         class Linear(d2l.Classifier):
             def __init__(self, lr: float) -> None:
@@ -303,11 +303,11 @@ class Adapter(ABC):
         model = Linear(lr)
         built = self.layer(model)
         before = {name: array.copy() for name, array in built.parameters("net").items()}
-        rows = self.rows(d2l, self.tensor(X), self.labels(Y))
+        rows = self.build_data_module(d2l, self.tensor(X), self.label_tensor(Y))
         d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, rows)
         return before, built.parameters("net"), model.board.data
 
-    def rows(self, d2l: Any, *arrays: Any) -> Any:
+    def build_data_module(self, d2l: Any, *arrays: Any) -> Any:
         """Make a ``DataModule`` of one batch."""
 
         class Rows(d2l.DataModule):
@@ -320,7 +320,7 @@ class Adapter(ABC):
 
         return Rows()
 
-    def classifier(self, name: str) -> Any:
+    def classifier_method(self, name: str) -> Any:
         """Return a ``Classifier``'s ``loss`` or ``accuracy``, a function of logits and labels."""
         return getattr(self.d2l.Classifier(), name)
 
@@ -328,7 +328,7 @@ class Adapter(ABC):
         self, Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int
     ) -> list[NDArray[Any]]:
         """Return the mean ``Seq2Seq.loss`` of these logits and labels, and the loss of each token."""
-        model = self.d2l.Seq2Seq(self.unused_layer(), self.unused_layer(), tgt_pad, 0.1)
+        model = self.d2l.Seq2Seq(self.build_unused_layer(), self.build_unused_layer(), tgt_pad, 0.1)
         batch = self.tensor(Y_hat), self.tensor(Y)
         return self.to_numpy([model.loss(*batch), model.loss(*batch, averaged=False)])
 

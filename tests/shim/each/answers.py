@@ -18,7 +18,7 @@ def attention(adapter: Adapter, case: Arrays) -> Arrays:
     """Compute multi-head attention with the case's masks."""
     queries, keys, values = inputs = [case[name] for name in ("queries", "keys", "values")]
     sizes = (x.shape[-1] for x in (keys, queries, values))
-    layer = adapter.multi_head(
+    layer = adapter.build_multi_head(
         *sizes,
         len(case["W_o"]),
         int(case["num_heads"]),
@@ -54,7 +54,7 @@ def relative(adapter: Adapter, case: Arrays) -> Arrays:
     far, steps = len(case["table"]) // 2, np.arange(case["queries"].shape[1])
     rows = (steps[:, None] - steps).clip(-far, far) + far
     distances = {"table": case["table"], "rows": rows}
-    layer = adapter.relative()
+    layer = adapter.build_relative()
     output = layer(*inputs, **distances)
     weights = layer.attention_weights
     gradients = layer.gradients(case["direction"], *inputs, **distances)
@@ -66,7 +66,7 @@ def rotary(adapter: Adapter, case: Arrays) -> Arrays:
     offset = int(case["offset"])
     layout = "halves" if case["halves"] else "interleaved"
     sizes = X.shape[-1], int(case["max_len"])
-    layer = adapter.rotary(*sizes, layout=layout, dtype=str(X.dtype))
+    layer = adapter.build_rotary(*sizes, layout=layout, dtype=str(X.dtype))
     output = layer(X, offset=offset)
     gradients = layer.gradients(case["direction"], X, offset=offset)
     return {"output": output} | name_gradients(["X"], gradients)
@@ -74,7 +74,7 @@ def rotary(adapter: Adapter, case: Arrays) -> Arrays:
 
 def encoding(adapter: Adapter, case: Arrays) -> Arrays:
     _, max_len, num_hiddens = case["X"].shape
-    layer = adapter.encoding(num_hiddens, 0.0, max_len, dtype=str(case["X"].dtype))
+    layer = adapter.build_encoding(num_hiddens, 0.0, max_len, dtype=str(case["X"].dtype))
     return {"output": layer(case["X"])}
 
 

@@ -52,7 +52,7 @@ LINEAR_MODEL = Lazy(
 LOGIT_BATCHES = Lazy(lambda adapter: [(resolve(adapter, LOGITS), resolve(adapter, LABELS))])
 LABELLED_BATCHES = Lazy(
     lambda adapter: adapter.d2l.load_array(
-        (resolve(adapter, LOGITS), adapter.labels(LABELS.array)), 2, False
+        (resolve(adapter, LOGITS), adapter.label_tensor(LABELS.array)), 2, False
     )
 )
 IDENTITY = Lazy(lambda adapter: lambda X: X)
@@ -282,14 +282,14 @@ def get_device(adapter: Adapter) -> Any:
 
 
 def optimizer(adapter: Adapter) -> Any:
-    return adapter.descent.optimizer(adapter.linear(3, None), 0.1)
+    return adapter.descent.optimizer(adapter.build_linear(3, None), 0.1)
 
 
 def optimizer_training_call(name: str, *args: Any) -> Call:
     """Train with an optimizer: the arguments are a linear layer, batches, a loss, the optimizer and ``args``."""
 
     def make_arguments(adapter: Adapter) -> tuple[Any, ...]:
-        net = adapter.linear(
+        net = adapter.build_linear(
             3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")}
         )
         batches = [] if name == "train_batch_ch13" else [LABELLED_BATCHES, LABELLED_BATCHES]
@@ -298,7 +298,7 @@ def optimizer_training_call(name: str, *args: Any) -> Call:
         return Lazy(lambda adapter: net), *batches, loss, trainer, *args
 
     def step(adapter: Adapter) -> Callable[..., Any]:
-        batch = resolve(adapter, LOGITS), adapter.labels(LABELS.array)
+        batch = resolve(adapter, LOGITS), adapter.label_tensor(LABELS.array)
         function = cpu_call(name)[0](adapter)
         return lambda net, loss, trainer: function(net, *batch, loss, trainer)
 
@@ -328,7 +328,7 @@ def recommender_call(name: str, *args: Any) -> Call:
     """Train a recommender: the arguments are a network, batches, a loss, a trainer and ``args``."""
 
     def make_arguments(adapter: Adapter) -> tuple[Any, ...]:
-        net = adapter.linear(
+        net = adapter.build_linear(
             3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")}
         )
         inputs = [resolve(adapter, LOGITS)] * (3 if name == "train_ranking" else 2)
@@ -519,11 +519,11 @@ CALLS: dict[str, Call] = {
     "Accumulator.add": method_call("Accumulator", "add", (2,), 1, 2.0),
     "Animator.add": method_call("Animator", "add", (), 1, 2.0),
     "Classifier.accuracy": (
-        lambda adapter: adapter.classifier("accuracy"),
+        lambda adapter: adapter.classifier_method("accuracy"),
         lambda adapter: (LOGITS, LABELS),
     ),
     "Classifier.loss": (
-        lambda adapter: adapter.classifier("loss"),
+        lambda adapter: adapter.classifier_method("loss"),
         lambda adapter: (LOGITS, LABELS),
     ),
     "MTFraEng.build": method_call("MTFraEng", "build", (4,), ["go ."], ["va !"]),
@@ -605,14 +605,14 @@ CALLS: dict[str, Call] = {
     "train_ch3": scratch_training_call("train_ch3", 1),
     "train_ch6": cpu_call(
         "train_ch6",
-        Lazy(lambda adapter: adapter.descent.prepare_model(lambda: adapter.linear(3, None))),
+        Lazy(lambda adapter: adapter.descent.prepare_model(lambda: adapter.build_linear(3, None))),
         *(LABELLED_BATCHES, LABELLED_BATCHES, 1, 0.1),
     ),
     "train_batch_ch13": optimizer_training_call("train_batch_ch13"),
     "train_ch13": optimizer_training_call("train_ch13", 1),
     "train_concise_ch11": (
         lambda adapter: adapter.d2l.train_concise_ch11,
-        lambda adapter: (*adapter.descent.concise(0.1), BATCHES, 1),
+        lambda adapter: (*adapter.descent.concise_optimizer(0.1), BATCHES, 1),
     ),
     "train_epoch_ch3": scratch_training_call("train_epoch_ch3"),
     "train_ranking": recommender_call(

@@ -15,7 +15,7 @@ from tests.shim.each.adapter import Adapter
 
 
 @pytest.fixture(autouse=True)
-def seeded(adapter: Adapter) -> Iterator[None]:
+def seed_generators(adapter: Adapter) -> Iterator[None]:
     """Seed all generators, and let no error of this test be raised in the next one."""
     random.seed(0)
     np.random.seed(0)
@@ -56,7 +56,7 @@ def upstream(load_upstream: Callable[[str], Any]) -> Any:
 
 
 @pytest.fixture
-def short_is_long(adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
+def force_blockwise(adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where long input is computed block by block, let 4 queries be long, and a block 3 (in JAX of 1 example)."""
     name = f"{adapter.d2l.__name__}._blockwise"
     if find_spec(name):
@@ -76,6 +76,6 @@ def descent(adapter: Adapter) -> Any:
 
 
 @pytest.fixture
-def no_figures_left() -> Iterator[None]:
+def close_figures() -> Iterator[None]:
     yield
     plt.close("all")

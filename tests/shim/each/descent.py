@@ -28,11 +28,11 @@ class Descent(ABC):
         (d2l or self.d2l).sgd(params, lr, batch_size)
 
     @abstractmethod
-    def trainer(self, params: Sequence[Any], *args: Any) -> Any:
+    def take_step(self, params: Sequence[Any], *args: Any) -> Any:
         """Do a step of ``train_ch11``; the last arguments are the states and the hyperparameters."""
 
     @abstractmethod
-    def concise(self, lr: float) -> tuple[Any, dict[str, Any]]:
+    def concise_optimizer(self, lr: float) -> tuple[Any, dict[str, Any]]:
         """Return optimizer and hyperparameters for ``train_concise_ch11``; its gradients may have a factor."""
 
     @abstractmethod

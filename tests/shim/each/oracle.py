@@ -18,7 +18,7 @@ Each framework but MLX, which upstream does not have, defines these names in its
     the parameters after ``init_seq2seq``, from a fixed seed
 ``MODELS``, ``RECURRENT``, ``LANGUAGE``
     modules or objects with models as a reader writes them, and ``copy(ours, theirs)`` for their parameters
-``INTEGERS``
+``BATCH_DTYPE``
     the dtype of the batches for ``train_seq2seq``
 ``parameters(net)``
     the trained parameters of a network
@@ -68,16 +68,16 @@ LONG_FORMS: dict[str, tuple[Any, ...]] = {
     "Residual": (4, 8, True, 2),
     "TransformerEncoder": (7, *_SIZES, 16, 2, 2, 0.0),
 }
-OLDER = Path(sys.prefix, "d2l-0.17")  # where `make` puts it
+OLDER_FOLDER = Path(sys.prefix, "d2l-0.17")  # where `make` puts it
 
 
-def older(module: str) -> ModuleType:
+def import_older(module: str) -> ModuleType:
     """Import the module ``d2l.MODULE`` of version 0.17.6 under another name, alongside that of 1.0.3."""
     name = f"d2l_0_17.{module}"
     if name not in sys.modules:
-        spec = spec_from_file_location(name, OLDER / "d2l" / f"{module}.py")
-        if spec is None or spec.loader is None or not OLDER.exists():
-            raise ImportError(f"{OLDER}: there is no d2l 0.17.6; `make env` installs it")
+        spec = spec_from_file_location(name, OLDER_FOLDER / "d2l" / f"{module}.py")
+        if spec is None or spec.loader is None or not OLDER_FOLDER.exists():
+            raise ImportError(f"{OLDER_FOLDER}: there is no d2l 0.17.6; `make env` installs it")
         sys.modules[name] = module_from_spec(spec)  # the module looks itself up there
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
@@ -91,7 +91,7 @@ def make_decoder(adapter: Adapter) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.embedding = adapter.Embedding(7, 4)
-            self.dense = adapter.dense(4, 7)
+            self.dense = adapter.build_dense(4, 7)
 
         def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
             state = enc_all_outputs[1]
@@ -104,7 +104,7 @@ def make_decoder(adapter: Adapter) -> Any:
             features = d2l.tanh(self.embedding(X) + d2l.expand_dims(state, 1))
             return self.dense(features), features[:, -1]
 
-    setattr(Decoder, adapter.CALL, Decoder.forward)
+    setattr(Decoder, adapter.CALL_METHOD, Decoder.forward)
     return adapter.initialize(Decoder())
 
 
@@ -119,7 +119,7 @@ def make_pair(adapter: Adapter) -> Any:
         def forward(self, X: Any, Y: Any, lens: Any) -> Any:
             return self.decoder(Y, self.decoder.init_state(self.encoder(X, lens), lens))
 
-    setattr(Pair, adapter.CALL, Pair.forward)
+    setattr(Pair, adapter.CALL_METHOD, Pair.forward)
     return Pair
 
 
@@ -156,7 +156,7 @@ def train_or_predict(
     adapter: Adapter, oracle: Any, d2l: Any, name: str, vocab: Any, batch: list[Any]
 ) -> Any:
     """Return an ``EncoderDecoder``'s parameters after ``train_seq2seq``, or its ``predict_seq2seq``."""
-    arrays = [array.astype(oracle.INTEGERS) for array in batch]
+    arrays = [array.astype(oracle.BATCH_DTYPE) for array in batch]
     net = make_model(adapter, d2l, "EncoderDecoder", arrays[0], arrays[2], arrays[1])
     adapter.seed(5)
     if name == "predict_seq2seq":
@@ -168,7 +168,7 @@ def train_or_predict(
     return adapter.to_numpy([*oracle.parameters(net)])
 
 
-class ModuleWith:
+class PatchedModule:
     """A module with some names replaced."""
 
     def __init__(self, module: Any, **names: Any) -> None:

@@ -23,7 +23,7 @@ class ClassModels(Descent):
     """Models made of the classes of D2L 1.0."""
 
     Layer: Any  # of the adapter
-    INTEGERS = "int32"
+    INTEGER_DTYPE = "int32"
     ACTIVATION = staticmethod(np.tanh)  # the framework's, in its recurrent layer
 
     def make_layer(self, d2l: Any, vocab_size: int, num_hiddens: int) -> Any:
@@ -46,7 +46,7 @@ class ClassModels(Descent):
         is_scratch = name == "RNNLMScratch"
         rnn = d2l.RNNScratch(*sizes) if is_scratch else self.make_layer(d2l, *sizes)
         model = getattr(d2l, name)(rnn, sizes[0], lr)
-        model(self.Layer.tensor(np.zeros((1, 1), self.INTEGERS)))
+        model(self.Layer.tensor(np.zeros((1, 1), self.INTEGER_DTYPE)))
         if is_scratch:
             for part, names in (rnn, ("W_xh", "W_hh", "b_h")), (model, ("W_hq", "b_q")):
                 for each in names:
@@ -64,7 +64,7 @@ class ClassModels(Descent):
         return {name: np.array(self.Layer.to_numpy(x)) for name, x in weights.items()}
 
     def logits(self, model: Any, tokens: Any, *state: Any) -> Any:
-        inputs = tokens.astype(self.INTEGERS), *state
+        inputs = tokens.astype(self.INTEGER_DTYPE), *state
         return self.Layer.to_numpy(model(*self.Layer.to_tensors(inputs)))
 
     def layer(self, name: str, start: Start, inputs: Any, state: Any = None) -> Any:

@@ -140,12 +140,16 @@ def _small_data(adapter: Adapter, tmp_path_factory: pytest.TempPathFactory) -> I
     folder = tmp_path_factory.mktemp("bad-input")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        fake_data.sentences(patch, adapter.d2l, folder, "Go .\tVa !\n" * 6)
-        fake_data.novel(patch, adapter.d2l, folder, "The Time Traveller (so we call him)\n" * 4)
-        fake_data.language(patch, adapter.d2l, folder)
-        fake_data.films(patch, adapter.d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)])
+        fake_data.replace_sentences(patch, adapter.d2l, folder, "Go .\tVa !\n" * 6)
+        fake_data.replace_novel(
+            patch, adapter.d2l, folder, "The Time Traveller (so we call him)\n" * 4
+        )
+        fake_data.replace_language(patch, adapter.d2l, folder)
+        fake_data.replace_films(
+            patch, adapter.d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)]
+        )
         table = np.random.default_rng(0).normal(size=(9, 6))
-        fake_data.airfoil(patch, adapter.d2l, folder, table)
+        fake_data.replace_airfoil(patch, adapter.d2l, folder, table)
         shapes = {"images": (6, 28, 28), "labels": (6,)}
         patch.setattr(
             images, "_read_idx", lambda name, _: np.zeros(shapes[name.split("-")[1]], "uint8")

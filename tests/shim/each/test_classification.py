@@ -14,9 +14,9 @@ import pytest
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
-from tests.shim.each.test_training import make_fashion
+from tests.shim.each.test_training import write_fashion_mnist
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)).astype("float32")
@@ -52,7 +52,7 @@ def descend(
 
 
 def batches(adapter: Adapter, batch_size: int = 16) -> Any:
-    arrays = adapter.tensor(X), adapter.labels(Y)
+    arrays = adapter.tensor(X), adapter.label_tensor(Y)
     return adapter.d2l.load_array(arrays, batch_size, is_train=False)
 
 
@@ -122,7 +122,7 @@ def test_dataloader_workers_depend_on_cores_and_start_method(
 def test_fashion_mnist_has_train_and_test_batches(
     adapter: Adapter, descent: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = make_fashion(adapter.d2l, tmp_path, monkeypatch)
+    stored = write_fashion_mnist(adapter.d2l, tmp_path, monkeypatch)
     train, test = adapter.d2l.load_data_fashion_mnist(4)
     assert [len(train), len(test)] == [3, 2]
     pictures, labels = (adapter.to_numpy(part) for part in next(iter(test)))
@@ -165,7 +165,7 @@ def test_predictions_are_shown_with_labels(adapter: Adapter) -> None:
 
 
 def test_evaluate_accuracy_averages_all_examples(adapter: Adapter, descent: Any) -> None:
-    net = adapter.linear(4, START)
+    net = adapter.build_linear(4, START)
     _, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
     got = adapter.d2l.evaluate_accuracy(net, batches(adapter))
     assert isinstance(got, float)
@@ -185,9 +185,9 @@ def test_evaluate_accuracy_averages_all_examples(adapter: Adapter, descent: Any)
 
 def test_dropout_is_active_only_in_training(adapter: Adapter, descent: Any) -> None:
     start = {"weight": 9 * np.eye(4, 3, dtype="float32"), "bias": np.zeros(3, "float32")}
-    net = descent.add_dropout(adapter.linear(4, start), 0.9)
+    net = descent.add_dropout(adapter.build_linear(4, start), 0.9)
     rows = np.tile(np.eye(3, 4, dtype="float32"), (40, 1))
-    exact = [(adapter.tensor(rows), adapter.labels(np.tile(np.arange(3, dtype="int32"), 40)))]
+    exact = [(adapter.tensor(rows), adapter.label_tensor(np.tile(np.arange(3, dtype="int32"), 40)))]
     _, share = adapter.d2l.train_epoch_ch3(net, exact, descent.losses, descent.optimizer(net, 0.0))
     assert share < 0.9
     assert adapter.d2l.evaluate_accuracy(net, exact) == 1
@@ -215,7 +215,7 @@ def test_epoch_from_scratch_matches_gradient_descent(
 
 
 def test_epoch_with_optimizer_matches_gradient_descent(adapter: Adapter, descent: Any) -> None:
-    net = adapter.linear(4, START)
+    net = adapter.build_linear(4, START)
     loss = descent.mean_loss() if hasattr(descent, "mean_loss") else descent.losses
     final_w, final_b, history = descend(START["weight"], START["bias"], 0.5, 16, 2)
     optimizer = descent.optimizer(net, 0.5)
@@ -263,7 +263,7 @@ def test_network_trains_from_xavier_weights(
     before: list[Any] = []
     train = batches(adapter, batch_size)
     net = descent.train_ch6(
-        lambda: adapter.linear(4, start),
+        lambda: adapter.build_linear(4, start),
         lambda net: before.extend(weights(adapter, net)),
         train,
         batches(adapter),

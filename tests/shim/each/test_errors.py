@@ -58,7 +58,7 @@ def call_layer(
 
 def call_classifier(which: str, Y_hat: Any, Y: Any) -> Case:
     """Call a classifier's loss or accuracy."""
-    return "Classifier", lambda adapter: adapter.classifier(which)(
+    return "Classifier", lambda adapter: adapter.classifier_method(which)(
         adapter.tensor(Y_hat), adapter.tensor(Y)
     )
 
@@ -104,12 +104,12 @@ def make_undefined(adapter: Adapter, name: str) -> Any:
 
 
 def encode(adapter: Adapter, inputs: Any = X, offset: Any = 0) -> np.ndarray:
-    return adapter.encoding(8, 0.0, max_len=10, dtype="float32")(inputs, offset=offset)
+    return adapter.build_encoding(8, 0.0, max_len=10, dtype="float32")(inputs, offset=offset)
 
 
 def make_called_attention(adapter: Adapter) -> Any:
     """Return multi-head attention, created with the short signature, whose sizes a call has set."""
-    layer = adapter.multi_head(8, 2, 0.0, dtype="float32")
+    layer = adapter.build_multi_head(8, 2, 0.0, dtype="float32")
     layer(X, X, X)
     return layer
 
@@ -119,7 +119,7 @@ def make_language_model(adapter: Adapter) -> Any:
 
 
 def train_recommender(adapter: Adapter, batches: Any) -> Any:
-    trainer = adapter.descent.optimizer(adapter.linear(3, None), 0.1)
+    trainer = adapter.descent.optimizer(adapter.build_linear(3, None), 0.1)
     return adapter.d2l.train_ranking(max, batches, [], max, trainer, None, 2, 2, 1, None, max, {})
 
 
@@ -281,7 +281,7 @@ CASES: dict[str, Case] = {
     "ValueError: net_D: got shape (3, 3) from it for 3 examples; need a number for each example": case(
         "update_G",
         lambda adapter: adapter.d2l.update_G(
-            adapter.tensor(X[0]), lambda X: X, adapter.linear(8, None), max, None
+            adapter.tensor(X[0]), lambda X: X, adapter.build_linear(8, None), max, None
         ),
     ),
     "TypeError: corpus: got shape (1,), dtype float64; need a list of token indices":
@@ -379,7 +379,7 @@ def test_numpy_arrays_are_accepted_or_refused(adapter: Adapter) -> None:
 
 
 def test_refused_call_keeps_weights_of_last_call(adapter: Adapter) -> None:
-    layer = adapter.dot_product()
+    layer = adapter.build_dot_product()
     layer(X, X, X)
     before = layer.attention_weights
     with pytest.raises(ValueError, match="valid_lens"):
@@ -393,15 +393,15 @@ def test_any_integer_is_offset(adapter: Adapter, offset: Any) -> None:
 
 
 def test_sizes_may_be_numpys_integers(adapter: Adapter) -> None:
-    layer = adapter.multi_head(np.int64(8), np.int32(2), 0.0, dtype="float32")
+    layer = adapter.build_multi_head(np.int64(8), np.int32(2), 0.0, dtype="float32")
     assert layer(X, X, X).shape == (2, 3, 8)
 
 
 def test_input_of_other_dtype_is_refused_or_cast(adapter: Adapter) -> None:
-    layer = adapter.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
+    layer = adapter.build_multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
     double = X.astype("float64")
-    if adapter.CASTS:
-        assert layer(double, double, double).dtype == adapter.CASTS
+    if adapter.CAST_DTYPE:
+        assert layer(double, double, double).dtype == adapter.CAST_DTYPE
         return
     for attention in (layer, make_called_attention(adapter)):
         with pytest.raises(TypeError, match="queries: got dtype float64; need float32, as the"):
@@ -409,16 +409,16 @@ def test_input_of_other_dtype_is_refused_or_cast(adapter: Adapter) -> None:
 
 
 def test_first_of_several_errors_is_the_same(adapter: Adapter) -> None:
-    layer = adapter.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
+    layer = adapter.build_multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
     with pytest.raises(ValueError, match="queries: got shape"):
         layer(X[..., :7], X, X, np.array([9, 9]))
 
 
 def test_refused_first_call_leaves_sizes_open(adapter: Adapter) -> None:
-    layer = adapter.multi_head(8, 2, 0.0, dtype="float32")
+    layer = adapter.build_multi_head(8, 2, 0.0, dtype="float32")
     with pytest.raises(ValueError, match="a length of 9"):
         layer(X, X, X, np.array([9, 9]))
-    if not adapter.CASTS:
+    if not adapter.CAST_DTYPE:
         with pytest.raises(TypeError, match="queries: got dtype float64; need float32"):
             layer(*[X.astype("float64")] * 3)
     narrow = X[..., :5]

@@ -40,7 +40,7 @@ def language(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
 @pytest.fixture
 def texts(adapter: Adapter, language: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    fake_data.language(monkeypatch, adapter.d2l, tmp_path)
+    fake_data.replace_language(monkeypatch, adapter.d2l, tmp_path)
 
 
 def words(vocab: Any, row: Any) -> str:

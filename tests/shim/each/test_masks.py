@@ -55,7 +55,7 @@ def test_dot_product_attention_with_masks_matches_reference(
     adapter: Adapter, data: st.DataObject, case: Case
 ) -> None:
     mask_args = data.draw(masks(case, (), (len(case.queries),)))
-    layer = adapter.dot_product(dropout=0.5)
+    layer = adapter.build_dot_product(dropout=0.5)
     output, weights = reference.dot_product_attention(*case.arrays, **mask_args)
     assert_close(layer(*case.arrays, **mask_args), output)
     assert_close(layer.attention_weights, weights)
@@ -73,7 +73,7 @@ def test_multi_head_attention_with_masks_matches_reference(
     weights = make_weights(case.sizes, num_hiddens, dtype=dtype)
     mask_args = data.draw(masks(case, (), (num_heads,), (batch, num_heads)))
     sizes = (*case.sizes, num_hiddens, num_heads, 0.5)
-    layer = adapter.multi_head(*sizes, weights=weights, dtype=dtype)
+    layer = adapter.build_multi_head(*sizes, weights=weights, dtype=dtype)
     output, expected_weights = reference_multi_head(weights, num_heads, *case.arrays, **mask_args)
     assert_close(layer(*case.arrays, **mask_args), output)
     assert_close(layer.attention_weights, expected_weights)
@@ -81,7 +81,7 @@ def test_multi_head_attention_with_masks_matches_reference(
 
 def test_last_query_sees_last_key(adapter: Adapter) -> None:
     case = make_case(steps=(2, 4))
-    layer = adapter.dot_product()
+    layer = adapter.build_dot_product()
     layer(*case.arrays, causal=True)
     seen = layer.attention_weights[0] > 0
     np.testing.assert_array_equal(seen, [[True, True, True, False], [True] * 4])
@@ -99,7 +99,7 @@ def test_infinite_bias_hides_some_or_all_keys(
         ..., 2, :
     ] = -np.inf  # the last query, from which no other mask hides anything, sees nothing
     bias[..., 1, 2] = -np.inf
-    layer = adapter.dot_product()
+    layer = adapter.build_dot_product()
     masks: Masks = {"causal": True} if causal else {}
     assert not layer(*case.arrays, score_bias=bias, **masks)[:, 2].any()
     weights = layer.attention_weights
@@ -113,7 +113,7 @@ def test_nan_in_bias_is_not_hidden(adapter: Adapter, valid_lens: np.ndarray | No
     case = make_case(valid_lens)
     bias = np.zeros((3, 4))
     bias[1, 2] = np.nan
-    layer = adapter.dot_product()
+    layer = adapter.build_dot_product()
     output = layer(*case.arrays, score_bias=bias)
     assert np.isnan(output[0, 1]).all()
     assert np.isnan(layer.attention_weights[0, 1]).any()
@@ -126,7 +126,7 @@ def test_dropout_applies_with_masks(adapter: Adapter, with_bias: bool) -> None:
     masks: Masks = {"causal": True}
     if with_bias:
         masks["score_bias"] = np.zeros((50, 50), "float32")
-    layer = adapter.dot_product(dropout=0.25)
+    layer = adapter.build_dot_product(dropout=0.25)
     identity = np.tile(np.eye(50, dtype="float32"), (4, 1, 1))
     used = layer(case.queries, case.keys, identity, training=True, **masks)
     seen = layer.attention_weights > 0
@@ -151,7 +151,7 @@ def test_dot_product_gradients_match_reference(
 ) -> None:
     case = make_case(valid_lens, sizes=(3, 3, 5))
     direction = np.random.default_rng(1).normal(size=(2, 3, 5))
-    layer = adapter.dot_product()
+    layer = adapter.build_dot_product()
     assert_gradients(layer, reference.dot_product_attention, case, direction, **mask_args)
 
 
@@ -161,7 +161,7 @@ def test_multi_head_gradients_with_masks_match_reference(
 ) -> None:
     case = make_case(LENGTHS["per example"], sizes=(3, 3, 5))
     weights = make_weights(case.sizes, 4)
-    layer = adapter.multi_head(*case.sizes, 4, 2, 0.0, weights=weights)
+    layer = adapter.build_multi_head(*case.sizes, 4, 2, 0.0, weights=weights)
     masks: Masks = {"causal": True, "score_bias": draw_bias(shape, float, 4)}
     direction = np.random.default_rng(1).normal(size=(2, 3, 4))
     assert_gradients(layer, partial(reference_multi_head, weights, 2), case, direction, **masks)
@@ -173,7 +173,7 @@ LONG_LENGTHS = {
 }
 
 
-@pytest.mark.usefixtures("short_is_long")
+@pytest.mark.usefixtures("force_blockwise")
 @parametrize_lengths(LONG_LENGTHS, "every key", "per example", slow=("jax", "paddle"))
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_long_input_with_masks_matches_reference(
@@ -183,7 +183,7 @@ def test_long_input_with_masks_matches_reference(
     mask_args: Masks = {"causal": True}
     if with_bias:
         mask_args["score_bias"] = draw_bias((7, 8), float, 5)
-    layer = adapter.dot_product()
+    layer = adapter.build_dot_product()
     output, weights = reference.dot_product_attention(*case.arrays, **mask_args)
     assert_close(layer(*case.arrays, **mask_args), output)
     assert_close(layer.attention_weights, weights)

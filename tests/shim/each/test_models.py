@@ -10,7 +10,7 @@ import pytest
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import assert_close
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(20, 3)).astype("float32")
@@ -55,7 +55,7 @@ def sigmoid(x: Any) -> Any:
 
 def make_data(adapter: Adapter, d2l: Any = None) -> Any:
     """Make a batch of twenty examples of linear regression."""
-    data = adapter.rows(d2l or adapter.d2l, adapter.tensor(X), adapter.tensor(Y))
+    data = adapter.build_data_module(d2l or adapter.d2l, adapter.tensor(X), adapter.tensor(Y))
     data.train_batch = lambda: (adapter.tensor(X), adapter.tensor(Y))
     return data
 
@@ -119,7 +119,7 @@ def test_linear_regression_matches_gradient_descent(
 
 def test_sigma_is_spread_of_initial_weights(adapter: Adapter, models: Any) -> None:
     model = adapter.d2l.LinearRegressionScratch(500, 0.0, sigma=2.0)
-    data = adapter.rows(
+    data = adapter.build_data_module(
         adapter.d2l, adapter.tensor(np.zeros((2, 500), "float32")), adapter.tensor(Y[:2])
     )
     data.train_batch = lambda: (adapter.tensor(np.zeros((2, 500), "float32")),)

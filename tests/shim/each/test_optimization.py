@@ -12,7 +12,7 @@ from tests.shim.each.adapter import Adapter
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(500, 5)).astype("float32")
@@ -120,7 +120,7 @@ def test_airfoil_data_is_standardized(
     adapter: Adapter, descent: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = RNG.normal(size=(60, 6)) * [1, 10, 100, 1, 2, 3] + [5, 0, -7, 1, 1, 100]
-    fake_data.airfoil(monkeypatch, adapter.d2l, tmp_path, table)
+    fake_data.replace_airfoil(monkeypatch, adapter.d2l, tmp_path, table)
     batches, features = adapter.d2l.get_data_ch11(batch_size=8, n=50)
     assert (features, len(batches)) == (5, 7)
     parts = [np.column_stack([adapter.to_numpy(X), adapter.to_numpy(y)]) for X, y in batches]
@@ -147,7 +147,7 @@ def test_train_ch11_matches_gradient_descent(
     def trainer(params: Any, *args: Any) -> Any:
         first.extend(adapter.to_numpy(x).astype("float64").copy() for x in params if len(first) < 2)
         assert args[-2:] == ("the states", {"lr": 0.05})
-        return descent.trainer(params, *args)
+        return descent.take_step(params, *args)
 
     times, losses = adapter.d2l.train_ch11(trainer, "the states", {"lr": 0.05}, batches, 5)
     w, b = first
@@ -166,7 +166,7 @@ def test_train_ch11_matches_gradient_descent(
 
 def test_short_epochs_are_measured_at_end(adapter: Adapter, descent: Any) -> None:
     batches = adapter.d2l.load_array((adapter.tensor(X[:7]), adapter.tensor(Y[:7])), 7)
-    _, losses = adapter.d2l.train_ch11(descent.trainer, None, {"lr": 0.05}, batches, 5, 3)
+    _, losses = adapter.d2l.train_ch11(descent.take_step, None, {"lr": 0.05}, batches, 5, 3)
     assert len(losses) == 1
 
 
@@ -176,7 +176,7 @@ def test_train_concise_ch11_matches_gradient_descent(
     """Compare with descent from zero, since weights start near zero."""
     boards = watch_boards(monkeypatch)
     batches = adapter.d2l.load_array((adapter.tensor(X), adapter.tensor(Y)), 10, is_train=False)
-    optimizer, hyperparams = descent.concise(0.02)
+    optimizer, hyperparams = descent.concise_optimizer(0.02)
     assert adapter.d2l.train_concise_ch11(optimizer, hyperparams, batches, 2) is None
     want = descend(0.02, 10, 2, np.zeros(5), 0.0)
     np.testing.assert_allclose(boards[-1].Y[0], want, atol=0.03)

@@ -28,12 +28,12 @@ from tests.shim.each import oracle as shared
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.calls import get_device
 from tests.shim.each.cases import LENGTHS, make_case
-from tests.shim.each.oracle import ModuleWith
+from tests.shim.each.oracle import PatchedModule
 from tests.shim.each.test_models import make_data
 from tests.shim.each.test_tensors import DTYPES, FUNCTIONS, KEYS, RANDOM, example
 from tests.shim.each.test_training import PAIRS
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 X = np.random.default_rng(1).normal(size=(2, 5, 8)).astype("float32")
 Z = np.random.default_rng(2).normal(size=(2, 5, 8)).astype("float32")
@@ -168,7 +168,7 @@ def compare_layers(both: Both, name: str) -> None:
     args = both.forms[name]
     ours = both.adapter.build(name, *args)
     ours.randomize(*LAYERS[name][-1])
-    theirs = both.oracle.twin(ours, getattr(both.theirs, name)(*args), *LAYERS[name][-1])
+    theirs = both.oracle.build_twin(ours, getattr(both.theirs, name)(*args), *LAYERS[name][-1])
     for inputs in LAYERS[name]:
         same(ours(*inputs), theirs(*inputs), 1e-4)
         if name in ("DotProductAttention", "AdditiveAttention", "TransformerEncoder"):
@@ -237,7 +237,7 @@ def compare_prediction(both: Both, name: str) -> None:
     def adapt_to_version(d2l: Any) -> Any:
         """Replace the class by a subclass for 1.0.3: ours also returns the state, except in subclasses."""
         subclass = type("Own", (d2l.EncoderDecoder,), {})
-        return d2l if both.is_older else ModuleWith(d2l, EncoderDecoder=subclass)
+        return d2l if both.is_older else PatchedModule(d2l, EncoderDecoder=subclass)
 
     translate = getattr(both.oracle, "translate", shared.translate)
     ours, theirs = (
@@ -250,7 +250,7 @@ def compare_prediction(both: Both, name: str) -> None:
 
 @compares("init_seq2seq")
 def compare_initialization(both: Both) -> None:
-    same(*(both.oracle.xavier(d2l.init_seq2seq) for d2l in both))
+    same(*(both.oracle.draw_xavier_parameters(d2l.init_seq2seq) for d2l in both))
 
 
 @compares("train_seq2seq", "predict_seq2seq")
@@ -263,7 +263,7 @@ def compare_seq2seq_functions(both: Both, name: str) -> None:
     for package in both:
         d2l = package
         if not both.is_older:  # 1.0.3's functions need the state, which its class does not return
-            d2l = ModuleWith(package, EncoderDecoder=shared.make_pair(both.adapter))
+            d2l = PatchedModule(package, EncoderDecoder=shared.make_pair(both.adapter))
         args = both.adapter, both.oracle, d2l, name, vocab, batch
         results.append(shared.train_or_predict(*args))
     same(*results, 1e-4)
@@ -391,7 +391,7 @@ def compare_train_2d(both: Both, d2l: Any) -> Any:
 def compare_train_ch11(both: Both) -> None:
     table = np.random.default_rng(4).normal(size=(1503, 6)).round(3)
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        fake_data.airfoil(patch, both.ours, Path(folder), table)
+        fake_data.replace_airfoil(patch, both.ours, Path(folder), table)
         patch.setattr(both.theirs, "download", lambda name: both.ours.download(name, folder))
         loaded = [d2l.get_data_ch11(10, 1000) for d2l in both]
         rows = [
@@ -407,9 +407,11 @@ def compare_train_ch11(both: Both) -> None:
     curves = []
     for d2l in both:
         both.adapter.seed(7)
-        losses += [d2l.train_ch11(both.adapter.descent.trainer, None, {"lr": 0.01}, batches, 5)[1]]
+        losses += [
+            d2l.train_ch11(both.adapter.descent.take_step, None, {"lr": 0.01}, batches, 5)[1]
+        ]
         both.adapter.seed(7)
-        optimizer, hyperparams = both.adapter.descent.concise(0.01)
+        optimizer, hyperparams = both.adapter.descent.concise_optimizer(0.01)
         d2l.train_concise_ch11(optimizer, hyperparams, batches, num_epochs=2)
         curves.append(describe(d2l.plt.gcf())[0]["lines"])
     same(*losses, 1e-4)
@@ -439,21 +441,21 @@ def compare_dataloader_workers(both: Both, d2l: Any) -> Any:
 
 @compares("evaluate_accuracy", "evaluate_accuracy_gpu")
 def compare_evaluate_accuracy(both: Both, name: str) -> None:
-    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.labels(LABELS)
+    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.label_tensor(LABELS)
     batches = both.ours.load_array(arrays, 4, is_train=False)
-    net = both.adapter.linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
+    net = both.adapter.build_linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
     same(*(getattr(d2l, name)(net, batches) for d2l in both))
 
 
 @compares("train_ch6", "TrainCallback", by=nearly_same)
 def compare_train_ch6(both: Both, d2l: Any) -> Any:
-    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.labels(LABELS)
+    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.label_tensor(LABELS)
     batches = both.ours.load_array(arrays, 1, is_train=False)
     start = {"weight": Z[0].T[:, :3].copy(), "bias": np.zeros(3, "float32")}
     both.adapter.seed(7)
     with redirect_stdout(StringIO()) as output:
         net = both.adapter.descent.train_ch6(
-            lambda: both.adapter.linear(8, start),
+            lambda: both.adapter.build_linear(8, start),
             lambda net: both.adapter.to_numpy(net(arrays[0])),
             *(batches, batches, 2, 0.1),
             d2l=d2l,
@@ -471,13 +473,13 @@ def compare_train_ch3(both: Both) -> None:
     features = np.tile(3 * np.eye(3, 8, dtype="float32"), (10, 1)) + 0.3 * X[0, 0]
     labels = np.tile(np.arange(3, dtype="int32"), 10)
     batches = both.ours.load_array(
-        (both.adapter.tensor(features), both.adapter.labels(labels)), 8, is_train=False
+        (both.adapter.tensor(features), both.adapter.label_tensor(labels)), 8, is_train=False
     )
     start = {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()}
     for from_scratch in (True, False):
         results, figures = [], []
         for d2l in both:
-            net = both.adapter.linear(8, start)
+            net = both.adapter.build_linear(8, start)
             loss = getattr(descent, "mean_loss", lambda: descent.losses)()
             update = descent.optimizer(net, 0.5)
             if from_scratch:
@@ -498,7 +500,7 @@ def compare_train_ch3(both: Both) -> None:
 @compares("predict_ch3", by=equal)
 def compare_predict_ch3(both: Both, d2l: Any) -> Any:
     pictures = both.adapter.tensor(np.random.default_rng(0).random((6, 28, 28)).astype("float32"))
-    labels = both.adapter.labels(np.array([9, 0, 1, 2, 3, 5], "int32"))
+    labels = both.adapter.label_tensor(np.array([9, 0, 1, 2, 3, 5], "int32"))
     scores = both.adapter.tensor(np.eye(10, dtype="float32")[[9, 1, 1, 2, 3, 4]])
     figures = []
     for n in (6, 3):
@@ -529,7 +531,7 @@ def compare_language_models(both: Both, d2l: Any, name: str) -> Any:
 def compare_time_machine(both: Both, d2l: Any) -> Any:
     text = "The Time Machine, by H. G. Wells\n\n I\n" * 3
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        fake_data.novel(patch, both.ours, Path(folder), text)
+        fake_data.replace_novel(patch, both.ours, Path(folder), text)
         patch.setattr(d2l.TimeMachine, "_download", lambda self: text)
         data = d2l.TimeMachine(4, 5, 20, 10)
         parts = [data.X, data.Y, *next(iter(data.val_dataloader()))]
@@ -562,7 +564,7 @@ def compare_sequence_iterators(both: Both, d2l: Any, name: str) -> Any:
 def compare_time_machine_batches(both: Both, d2l: Any) -> Any:
     text = "The Time Machine, by H. G. Wells\n\n I\n" * 5
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        fake_data.novel(patch, both.ours, Path(folder), text)
+        fake_data.replace_novel(patch, both.ours, Path(folder), text)
         patch.chdir(folder)
         patch.setattr(both.theirs, "download", lambda name: "timemachine.txt")
         corpus, vocab = d2l.load_corpus_time_machine(50)
@@ -626,10 +628,10 @@ def compare_grad_clipping(both: Both) -> None:
 
 @compares("train_batch_ch13", "train_ch13", "evaluate_accuracy_gpus", by=nearly_same)
 def compare_train_ch13(both: Both, d2l: Any) -> Any:
-    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.labels(LABELS)
+    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.label_tensor(LABELS)
     batches = both.ours.load_array(arrays, 2, is_train=False)
     start = {"weight": Z[0].T[:, :3].copy(), "bias": np.zeros(3, "float32")}
-    net = both.adapter.linear(8, start)
+    net = both.adapter.build_linear(8, start)
     devices = [both.ours.cpu()]
     loss = both.adapter.descent.losses
     trainer = both.adapter.descent.optimizer(net, 0.1)
@@ -645,7 +647,7 @@ def compare_train_ch13(both: Both, d2l: Any) -> Any:
 
 @compares("split_batch", "split_batch_multi_inputs")
 def compare_split_batch(both: Both, d2l: Any, name: str) -> Any:
-    rows, labels = both.adapter.tensor(X[0]), both.adapter.labels(np.arange(5, dtype="int32"))
+    rows, labels = both.adapter.tensor(X[0]), both.adapter.label_tensor(np.arange(5, dtype="int32"))
     inputs = [rows, rows] if name == "split_batch_multi_inputs" else rows
     return both.adapter.to_numpy([*getattr(d2l, name)(inputs, labels, [both.ours.cpu()])])
 
@@ -772,7 +774,7 @@ def compare_language_data(both: Both, d2l: Any) -> Any:
         work = Path(folder) / "work"
         work.mkdir()
         patch.chdir(work)
-        fake_data.language(patch, both.ours, Path(folder))
+        fake_data.replace_language(patch, both.ours, Path(folder))
         patch.setattr(both.theirs, "download_extract", both.ours.download_extract)
         patch.setattr(both.theirs, "get_dataloader_workers", lambda: 0)
         with redirect_stdout(StringIO()) as output:
@@ -912,7 +914,7 @@ def compare_nn_module(both: Both) -> None:
 @compares("init_cnn")
 def compare_init_cnn(both: Both, d2l: Any) -> Any:
     both.adapter.seed(0)
-    net = both.adapter.linear(8, None)
+    net = both.adapter.build_linear(8, None)
     d2l.init_cnn(net)
     return both.adapter.to_numpy(net.weight)
 
@@ -956,9 +958,9 @@ def compare_hpo(both: Both, d2l: Any) -> Any:
 
 @compares("HPOTrainer")
 def compare_validation_error(both: Both, d2l: Any) -> Any:
-    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.labels(LABELS)
+    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.label_tensor(LABELS)
     trainer = d2l.HPOTrainer(max_epochs=1)
-    net = both.adapter.linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
+    net = both.adapter.build_linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
     trainer.model = d2l.Classifier()
     trainer.model.net = net
     trainer.val_dataloader = both.ours.load_array(arrays, 5, is_train=False)

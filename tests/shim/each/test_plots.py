@@ -10,7 +10,7 @@ from tests.shim.each.adapter import Adapter
 Y = np.array([[1.0, 4.0, 9.0], [2.0, 0.0, -2.0]])
 
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])

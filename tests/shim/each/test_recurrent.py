@@ -15,7 +15,7 @@ from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
 from tests.shim.each.recurrent import load_recurrent_models
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 TEXT = "The Time Machine, by H. G. Wells\n\n  I\n\n" + "The Time Traveller (so we call him)\n" * 8
 LETTERS = " ".join(re.findall("[a-z]+", TEXT.lower())) + " "
@@ -30,7 +30,7 @@ Weights = dict[str, Any]
 @pytest.fixture
 def novel(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace D2L's text by a small one."""
-    fake_data.novel(monkeypatch, adapter.d2l, tmp_path, TEXT)
+    fake_data.replace_novel(monkeypatch, adapter.d2l, tmp_path, TEXT)
 
 
 @pytest.fixture

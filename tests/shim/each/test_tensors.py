@@ -63,16 +63,16 @@ def example(adapter: Adapter, name: str) -> tuple[list[Any], Any]:
     """Return arguments for a function and the expected result, or None if it is random."""
     want = None
     if name == "normal":
-        args = adapter.NORMAL
+        args = adapter.NORMAL_ARGS
     elif name in RANDOM:
-        args = adapter.RAND
+        args = adapter.RAND_ARGS
     elif name == "repeat" and adapter.REPEAT_TILES:
         args = (a, (2, 1))
         want = np.tile(A, (2, 1))
     else:
         *args, want = FUNCTIONS[name]
     if name == "meshgrid":
-        want = np.meshgrid(A[0], A[1], indexing=adapter.MESHGRID)
+        want = np.meshgrid(A[0], A[1], indexing=adapter.MESHGRID_INDEXING)
     return [resolve(adapter, x) for x in args], want
 
 

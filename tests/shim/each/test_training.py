@@ -33,7 +33,7 @@ NUM_STEPS = 8
 def corpus(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Replace D2L's corpus by a small one, and return its pairs."""
     text = "\n".join("\t".join(pair) for pair in PAIRS)
-    fake_data.sentences(monkeypatch, adapter.d2l, tmp_path, text)
+    fake_data.replace_sentences(monkeypatch, adapter.d2l, tmp_path, text)
     return PAIRS
 
 
@@ -56,7 +56,7 @@ def test_sentence_pairs_become_tokens(adapter: Adapter, corpus: list[Any]) -> No
         assert data.tgt_vocab.to_tokens(answer[row]) == target_words
         assert data.tgt_vocab.to_tokens(target[row]) == ["<bos>", *target_words[:-1]]
     arrays = source, target, lengths, answer
-    assert {str(array.dtype) for array in arrays} == {adapter.INTEGERS}
+    assert {str(array.dtype) for array in arrays} == {adapter.INTEGER_DTYPE}
 
 
 def test_training_rows_are_shuffled_and_others_not(adapter: Adapter, corpus: list[Any]) -> None:
@@ -201,7 +201,7 @@ def test_summary_names_each_layer_and_its_shape(
     adapter: Adapter, descent: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = adapter.d2l.Classifier()
-    dense = adapter.linear(4, None)
+    dense = adapter.build_linear(4, None)
     model.net = descent.add_dropout(dense, 0.5)
     model.layer_summary((2, 4))
     assert capsys.readouterr().out.splitlines() == [
@@ -288,7 +288,7 @@ def test_train_seq2seq_clips_gradients(
 def test_fashion_pictures_come_in_batches(
     adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    images = make_fashion(adapter.d2l, tmp_path, monkeypatch)
+    images = write_fashion_mnist(adapter.d2l, tmp_path, monkeypatch)
     data = adapter.d2l.FashionMNIST(batch_size=4)
     X, y = (np.asarray(adapter.to_numpy(part)) for part in next(iter(data.val_dataloader())))
     assert X.dtype == np.float32
@@ -305,7 +305,7 @@ def test_fashion_pictures_come_in_batches(
         assert titles == ["t-shirt", "trouser", "pullover", "dress"][:ncols]
 
 
-def make_fashion(
+def write_fashion_mnist(
     d2l: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, np.ndarray]:
     """Write a reader's own files in the data set's format, with a few noisy pictures."""

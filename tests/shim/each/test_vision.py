@@ -21,7 +21,7 @@ from tests.shim.each.test_classification import (
     weights,
 )
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 RNG = np.random.default_rng(5)
 CORNERS = RNG.random((7, 2))
@@ -247,10 +247,10 @@ def rate(adapter: Adapter, lr: float, batch_size: int) -> float:
 
 
 def test_train_batch_ch13_returns_loss_and_hits(adapter: Adapter, descent: Any) -> None:
-    net = adapter.linear(4, START)
+    net = adapter.build_linear(4, START)
     losses, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
     trainer = descent.optimizer(net, rate(adapter, 0.5, 60))
-    batch = adapter.tensor(X), adapter.labels(Y)
+    batch = adapter.tensor(X), adapter.label_tensor(Y)
     loss, share = adapter.d2l.train_batch_ch13(
         net, *batch, descent.losses, trainer, [adapter.d2l.cpu()]
     )
@@ -271,7 +271,7 @@ def test_train_ch13_trains_and_draws(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     boards = watch_boards(monkeypatch)
-    net = adapter.linear(4, START)
+    net = adapter.build_linear(4, START)
     train = batches(adapter, batch_size)
     trainer = descent.optimizer(net, rate(adapter, 0.3, batch_size))
     devices = [[adapter.d2l.cpu()]] if adapter.d2l.num_gpus() else []
@@ -296,7 +296,7 @@ def test_train_ch13_trains_and_draws(
 def test_split_batch_keeps_order(adapter: Adapter) -> None:
     rows, labels = (
         floats(adapter, np.arange(14).reshape(7, 2)),
-        adapter.labels(np.arange(7, dtype="int32")),
+        adapter.label_tensor(np.arange(7, dtype="int32")),
     )
     parts = adapter.d2l.split_batch(rows, labels, [adapter.d2l.cpu()] * 2)
     for got, whole in zip(parts, (rows, labels), strict=True):
@@ -323,7 +323,7 @@ def test_banana_batches_have_boxes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    fake_data.bananas(monkeypatch, adapter.d2l, tmp_path, PICTURES)
+    fake_data.replace_bananas(monkeypatch, adapter.d2l, tmp_path, PICTURES)
     targets = np.array([[[0, 16 * i, 32, 64, 128]] for i in range(3)]) / 256
     images, boxes = adapter.d2l.read_data_bananas()
     assert_close(adapter.to_numpy(boxes), targets)
@@ -358,7 +358,7 @@ def test_voc_batches_have_pixel_labels(
     # A pixel's red and green are its position.
     places = [np.indices((*each.shape, 1))[:2, :, :, 0] for each in classes]
     pictures = [np.stack([*place, place[0] * 0 + 9], axis=-1).astype("uint8") for place in places]
-    fake_data.voc(
+    fake_data.replace_voc(
         monkeypatch, adapter.d2l, tmp_path, pictures, [colormap[each] for each in classes]
     )
     train, test = adapter.d2l.load_data_voc(2, (5, 6))

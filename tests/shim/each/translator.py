@@ -23,7 +23,7 @@ class Translations:
     losses: list[float]  # those that training drew
 
 
-def sentence(tokens: list[str]) -> str:
+def join_tokens(tokens: list[str]) -> str:
     """Join the tokens before <eos>."""
     end = tokens.index("<eos>") if "<eos>" in tokens else len(tokens)
     return " ".join(tokens[:end])
@@ -61,7 +61,7 @@ def make_decoder(adapter: Any, vocab_size: int) -> Any:
             self.embedding = adapter.Embedding(vocab_size, WIDTH)
             self.pos_encoding = d2l.PositionalEncoding(WIDTH, 0.0)
             self.block = DecoderBlock()
-            self.dense = adapter.dense(WIDTH, vocab_size)
+            self.dense = adapter.build_dense(WIDTH, vocab_size)
 
         def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
             return [enc_all_outputs, args[0], adapter.first_keys(enc_all_outputs)]
@@ -77,7 +77,7 @@ def make_decoder(adapter: Any, vocab_size: int) -> Any:
             return [self.block.attention2.attention.attention_weights]
 
     for each in DecoderBlock, Decoder:
-        setattr(each, adapter.CALL, each.forward)
+        setattr(each, adapter.CALL_METHOD, each.forward)
     return adapter.initialize(Decoder())
 
 
@@ -95,7 +95,7 @@ def train_with_trainer(adapter: Any, data: Any, pairs: Pairs, epochs: int) -> Tr
     batch = data.build(*pairs)
     tokens, weights = model.predict_step(batch, d2l.cpu(), data.num_steps, True)
     return Translations(
-        [sentence(data.tgt_vocab.to_tokens(row)) for row in adapter.to_numpy(tokens)],
+        [join_tokens(data.tgt_vocab.to_tokens(row)) for row in adapter.to_numpy(tokens)],
         [[block[:HEADS] for block in step] for step in adapter.to_numpy(weights)],
         [loss for _, loss in model.board.data["train_loss"]],
     )

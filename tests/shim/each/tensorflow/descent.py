@@ -24,12 +24,12 @@ class Descent(descent.Descent):
             value = loss()
         d2l.sgd(params, tape.gradient(value, params), lr, batch_size)
 
-    def trainer(self, params: Sequence[Any], *args: Any) -> None:
+    def take_step(self, params: Sequence[Any], *args: Any) -> None:
         """Do a step; the first of the arguments are the gradients."""
         for param, grad in zip(params, args[0], strict=True):
             param.assign_sub(args[-1]["lr"] * grad)
 
-    def concise(self, lr: float) -> tuple[Any, dict[str, Any]]:
+    def concise_optimizer(self, lr: float) -> tuple[Any, dict[str, Any]]:
         return keras.optimizers.SGD, {"learning_rate": lr / 2}
 
     def losses(self, y_hat: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
