@@ -25,7 +25,8 @@ Arrays = dict[str, NDArray[Any]]
 class Layer(ABC):
     """A layer of a framework, called with NumPy arrays.
 
-    Arguments of other types are passed on unchanged. Several outputs, or the weights of several blocks, are a list.
+    Arguments of other types are passed on unchanged. Several outputs, or the weights of several blocks, are
+    returned as a list.
     """
 
     def __init__(self, layer: Any) -> None:
@@ -107,38 +108,38 @@ class Adapter(ABC):
     train_with_trainer: Callable[..., Any] = translator.train_with_trainer
     train_with_functions: Callable[..., Any] | None = translator.train_with_functions
     seed: Callable[[int], object] = staticmethod(random.seed)  # seeds the framework's generator
-    wait: Callable[[], object] = staticmethod(lambda: None)  # for operations in the background
-    # For layers that a reader writes: their base class, the method to define, and two layers to build on.
+    wait: Callable[[], object] = staticmethod(lambda: None)  # waits for background operations
+    # For layers that a reader writes: their base class, the method to define, and two layers to use in them.
     Block: Any
     CALL_METHOD = "forward"
     Embedding: Any
     Linear: Any
-    # Gradient descent by hand, where D2L has chapters on it.
+    # Gradient descent by hand, if D2L has chapters on it in this framework.
     descent: Descent | None = None
     HAS_FUSED_ATTENTION = False  # whether attention is one fused kernel
-    # The output's dtype for float64 input and float32 weights; False where these are refused.
-    CAST_DTYPE: str | bool = False
+    # The output's dtype for float64 input and float32 weights, or None if these are rejected.
+    CAST_DTYPE: str | None = None
     ACCEPTS_NUMPY = False  # whether functions take NumPy arrays
     INTEGER_DTYPE = "int32"  # the dtype of tokens and lengths
-    # Tensor functions: whether `repeat` repeats the whole tensor, and the order of `meshgrid`'s axes;
-    # the arguments of `normal`, and of `rand` and `randn`.
+    # Tensor functions: whether `repeat` repeats the whole tensor, the order of `meshgrid`'s axes,
+    # the arguments of `normal`, and those of `rand` and `randn`.
     REPEAT_TILES, MESHGRID_INDEXING = False, "xy"
     NORMAL_ARGS: tuple[Any, ...] = (0.0, 1.0, (2, 3))
     RAND_ARGS: tuple[Any, ...] = ((2, 3),)
     DROPS_INPUTS = False  # whether dropout applies to the first recurrent layer's input, too
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
     # In a lesson's models: the possible names of the last layer, and what precedes a layer's number
-    # in the path of a reader of several layers.
+    # in its path.
     OUTPUT_NAMES, LAYERS_PREFIX = ("output",), "layers."
     READER_OUTPUT = "output.0", "output.2"  # the last two linear layers of a lesson's reader
     HAND_DTYPE = "float32"  # the dtype of the clock hands that a lesson rotates
     ADDNORM_ARGS: tuple[Any, ...] = (8, 0.0)  # AddNorm's arguments
-    # The first argument of the long forms; nothing where layers take it from the input.
+    # The first argument of the long forms; none if layers infer it from the input.
     FEATURES_ARGS: tuple[int, ...] = (8,)
 
     @property
     def forms(self) -> dict[str, Any]:
-        """Constructor arguments in the short and the long form, or in the only one.
+        """Constructor arguments in the short and the long form, or in the only form.
 
         Layers have 8 dimensions, 2 heads, 16 hidden units, 7 words, 2 blocks and no dropout.
         """
@@ -169,11 +170,11 @@ class Adapter(ABC):
         return self.Linear(inputs, outputs)
 
     def initialize(self, layer: Any) -> Any:
-        """Initialize a layer where the framework requires it, and return it."""
+        """Initialize a layer if the framework requires it, and return it."""
         return layer
 
     def is_training(self, layer: Any, training: bool | None) -> bool:
-        """Return whether a layer is in training, which some frameworks pass to its call."""
+        """Return whether a layer is in training; some frameworks pass ``training`` to its call."""
         return bool(layer.training)
 
     def first_keys(self, encoded: Any) -> list[Any]:
@@ -191,7 +192,7 @@ class Adapter(ABC):
     # The package
 
     def assert_missing(self, *names: str) -> None:
-        """Check that the package's error for each of these names says that it is missing."""
+        """Check that each of these names raises the package's error for missing names."""
         for name in names:
             with pytest.raises(AttributeError, match=rf"{name}: d2l_compat\.\w+ has no such name"):
                 getattr(self.d2l, name)
@@ -215,8 +216,8 @@ class Adapter(ABC):
     def build_relative(self) -> Layer:
         """Return dot-product attention with relative positions (Shaw et al., 2018).
 
-        It is called with a ``table`` of vectors, shape (distances, d), and the table's ``rows`` for each query
-        and key, shape (queries, keys).
+        It is called with a ``table`` of vectors, shape (distances, d), and with ``rows``, shape (queries, keys):
+        the number of the table's row for each query and key.
         """
         multiply_rows = self.multiply_rows
 
@@ -250,7 +251,7 @@ class Adapter(ABC):
             for role in "qkvo"
             for kind, x in layer.parameters(f"W_{role}").items()
         }
-        assert len(shapes) == len(layer.parameter_names)  # it has no others
+        assert len(shapes) == len(layer.parameter_names)  # there are no others
         return shapes
 
     @abstractmethod
@@ -289,7 +290,7 @@ class Adapter(ABC):
     ) -> tuple[Arrays, Arrays, dict[str, Any]]:
         """Train a linear ``Classifier`` of 3 classes, of this or another ``d2l``, on all rows as one batch.
 
-        Returns its weight and bias before and after training, and the points that its board has drawn.
+        Returns its weight and bias before and after training, and the points that its board drew.
         """
         d2l = d2l or self.d2l
         net = self.build_linear(X.shape[1], start)
@@ -301,16 +302,16 @@ class Adapter(ABC):
                 self.net = net
 
         model = Linear(lr)
-        built = self.layer(model)
-        before = {name: array.copy() for name, array in built.parameters("net").items()}
-        rows = self.build_data_module(d2l, self.tensor(X), self.label_tensor(Y))
-        d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, rows)
-        return before, built.parameters("net"), model.board.data
+        layer = self.layer(model)
+        before = {name: array.copy() for name, array in layer.parameters("net").items()}
+        data = self.build_data_module(d2l, self.tensor(X), self.label_tensor(Y))
+        d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, data)
+        return before, layer.parameters("net"), model.board.data
 
     def build_data_module(self, d2l: Any, *arrays: Any) -> Any:
         """Make a ``DataModule`` of one batch."""
 
-        class Rows(d2l.DataModule):
+        class Data(d2l.DataModule):
             def __init__(self) -> None:
                 super().__init__()
                 self.arrays, self.batch_size = arrays, len(arrays[0])
@@ -318,7 +319,7 @@ class Adapter(ABC):
             def get_dataloader(self, train: bool) -> Any:
                 return self.get_tensorloader(self.arrays, train)
 
-        return Rows()
+        return Data()
 
     def classifier_method(self, name: str) -> Any:
         """Return a ``Classifier``'s ``loss`` or ``accuracy``, a function of logits and labels."""
@@ -392,7 +393,7 @@ class Adapter(ABC):
         )
 
     def lesson_question(self, names: dict[str, Any]) -> list[NDArray[Any]]:
-        """Return the letters, numbers and pairs of letters asked for that a lesson draws a map of."""
+        """Return the letters, numbers and requested pairs of letters whose map a lesson draws."""
         return [self.to_numpy(names[name]) for name in ("letters", "numbers", "asked")]
 
     def new_reader(self, names: dict[str, Any], kind: str) -> Any:
@@ -420,14 +421,16 @@ class Adapter(ABC):
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
         """Return a reader's learned table of positions, before and after some steps of training."""
-        train, readers, before = names["train"], [], []
+        train = names["train"]
+        readers: list[Any] = []
+        before: list[NDArray[Any]] = []
 
-        def table(reader: Any) -> NDArray[Any]:
+        def copy_table(reader: Any) -> NDArray[Any]:
             return self.layer(reader).parameters("positions.P")["table"].copy()
 
         def make_reader() -> Any:
             readers.append(self.new_reader(names, "learned"))
-            before.append(table(readers[0]))
+            before.append(copy_table(readers[0]))
             return readers[0]
 
         def run(draw_sequences: Callable[..., Any]) -> None:
@@ -435,7 +438,7 @@ class Adapter(ABC):
                 train(make_reader, 0)
 
         first_calls(run, names["draw_sequences"])
-        return [*before, table(readers[0])]
+        return [*before, copy_table(readers[0])]
 
     def lesson_blocks(self, names: dict[str, Any]) -> list[Arrays]:
         """Return the weights of each layer in ``blocks``."""
@@ -447,7 +450,7 @@ class Adapter(ABC):
         return self.projections(names["relative"], "qkv") | {"table": table}
 
     def lesson_arrays(self, examples: Any) -> list[NDArray[Any]]:
-        """Return the examples that a lesson has drawn to test its models."""
+        """Return the examples that a lesson drew to test its models."""
         return self.to_numpy([*examples])
 
     def lesson_weights(

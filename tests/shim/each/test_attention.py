@@ -39,8 +39,8 @@ def test_masked_softmax_matches_reference(adapter: Adapter, case: Case, scale: i
 def test_masked_scores_have_zero_weight(adapter: Adapter, case: Case) -> None:
     clean = adapter.masked_softmax(case.scores, case.valid_lens)
     for junk in (np.nan, np.inf, -np.inf):
-        spoilt = np.where(case.is_masked, junk, case.scores).astype(case.scores.dtype)
-        weights = adapter.masked_softmax(spoilt, case.valid_lens)
+        scores = np.where(case.is_masked, junk, case.scores).astype(case.scores.dtype)
+        weights = adapter.masked_softmax(scores, case.valid_lens)
         np.testing.assert_array_equal(weights, clean)
         assert (weights[case.is_masked] == 0).all()
 
@@ -52,7 +52,7 @@ def test_weights_sum_to_one_or_to_zero_without_keys(adapter: Adapter, case: Case
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
-def test_lengths_may_be_of_any_integer_dtype(adapter: Adapter, dtype: str) -> None:
+def test_lengths_may_have_any_integer_dtype(adapter: Adapter, dtype: str) -> None:
     case = make_case()
     lengths = np.array([3, 1])
     np.testing.assert_array_equal(
@@ -83,20 +83,20 @@ def test_query_without_keys_has_zero_output(adapter: Adapter) -> None:
 @pytest.mark.parametrize("valid_lens", [None, np.array([0, 0])], ids=["no lengths", "lengths"])
 def test_attention_without_keys_is_zero(adapter: Adapter, valid_lens: np.ndarray | None) -> None:
     layer = adapter.build_dot_product()
-    none = np.ones((2, 0, 4), "float32")
-    output = layer(np.ones((2, 3, 4), "float32"), none, none, valid_lens)
+    no_keys = np.ones((2, 0, 4), "float32")
+    output = layer(np.ones((2, 3, 4), "float32"), no_keys, no_keys, valid_lens)
     np.testing.assert_array_equal(output, np.zeros((2, 3, 4)))
     assert layer.attention_weights.shape == (2, 3, 0)
 
 
-def test_heads_take_lengths_of_no_queries(adapter: Adapter) -> None:
+def test_multi_head_attention_accepts_no_queries(adapter: Adapter) -> None:
     layer = adapter.build_multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
     keys = np.ones((2, 3, 8), "float32")
     assert layer(keys[:, :0], keys, keys, np.zeros((2, 0), "int32")).shape == (2, 0, 8)
 
 
 @given(seed=SEEDS)
-def test_query_order_is_kept_and_key_order_ignored(adapter: Adapter, seed: int) -> None:
+def test_output_follows_query_order_and_ignores_key_order(adapter: Adapter, seed: int) -> None:
     queries, keys, values, _ = make_case(seed=seed).arrays
     rng = np.random.default_rng(seed)
     query_order, key_order = rng.permutation(3), rng.permutation(4)
@@ -106,7 +106,7 @@ def test_query_order_is_kept_and_key_order_ignored(adapter: Adapter, seed: int) 
     assert_close(layer(queries, keys[:, key_order], values[:, key_order]), output)
 
 
-def test_attention_weights_are_those_of_last_call(adapter: Adapter) -> None:
+def test_attention_weights_are_from_last_call(adapter: Adapter) -> None:
     layer = adapter.build_dot_product()
     first, last = make_case(seed=1), make_case(seed=2)
     layer(*first.arrays)
@@ -117,19 +117,17 @@ def test_attention_weights_are_those_of_last_call(adapter: Adapter) -> None:
 def test_dropout_drops_weights_and_scales_the_rest(adapter: Adapter) -> None:
     case = make_case(batch=4, steps=(50, 40), sizes=(8, 8, 8), dtype="float32")
     layer = adapter.build_dot_product(dropout=0.25)
-    # With the identity for values, the output is the weights as they were used.
+    # The values are an identity matrix, so the output is the weights as they were used.
     identity = np.tile(np.eye(40, dtype="float32"), (4, 1, 1))
     used = layer(case.queries, case.keys, identity, training=True)
     dropped = used == 0
     assert dropped.mean() == pytest.approx(0.25, abs=0.02)
     weights = layer.attention_weights
     assert_close(used[~dropped], weights[~dropped] / 0.75)
-    assert (weights != 0).all(), "attention_weights are those before dropout"
+    assert (weights != 0).all(), "attention_weights are from before dropout"
 
 
-def test_dropout_is_random_and_off_in_evaluation(
-    adapter: Adapter,
-) -> None:
+def test_dropout_is_random_and_off_in_evaluation(adapter: Adapter) -> None:
     case = make_case(dtype="float32")
     weights = make_weights(case.sizes, 6, dtype="float32")
     for layer in (
@@ -228,8 +226,10 @@ def test_examples_do_not_affect_each_other(adapter: Adapter, valid_lens: np.ndar
     case = make_case(valid_lens)
     weights = make_weights(case.sizes, 6)
     layer = adapter.build_multi_head(*case.sizes, 6, 3, 0.5, weights=weights)
-    alone = [layer(*(None if x is None else x[i : i + 1] for x in case.arrays)) for i in range(2)]
-    assert_close(layer(*case.arrays), np.concatenate(alone))
+    separate = [
+        layer(*(None if x is None else x[i : i + 1] for x in case.arrays)) for i in range(2)
+    ]
+    assert_close(layer(*case.arrays), np.concatenate(separate))
 
 
 # Gradients
@@ -264,9 +264,9 @@ def test_gradients_past_lengths_are_zero_and_finite(
         for gradient in (queries, keys, values):
             assert np.isfinite(gradient).all()
         assert (queries[case.is_masked.all(axis=2)] == 0).all()
-        unseen = case.is_masked.all(axis=1)
-        assert (keys[unseen] == 0).all()
-        assert (values[unseen] == 0).all()
+        is_unused = case.is_masked.all(axis=1)
+        assert (keys[is_unused] == 0).all()
+        assert (values[is_unused] == 0).all()
 
 
 # Long input

@@ -30,7 +30,7 @@ from tests.shim.each.calls import get_device
 from tests.shim.each.cases import LENGTHS, make_case
 from tests.shim.each.oracle import PatchedModule
 from tests.shim.each.test_models import make_data
-from tests.shim.each.test_tensors import DTYPES, FUNCTIONS, KEYS, RANDOM, example
+from tests.shim.each.test_tensors import DTYPES, FUNCTIONS, KEYS, RANDOM, make_example
 from tests.shim.each.test_training import PAIRS
 
 pytestmark = pytest.mark.usefixtures("close_figures")
@@ -263,7 +263,7 @@ def compare_seq2seq_functions(both: Both, name: str) -> None:
     for package in both:
         d2l = package
         if not both.is_older:  # 1.0.3's functions need the state, which its class does not return
-            d2l = PatchedModule(package, EncoderDecoder=shared.make_pair(both.adapter))
+            d2l = PatchedModule(package, EncoderDecoder=shared.make_pair_class(both.adapter))
         args = both.adapter, both.oracle, d2l, name, vocab, batch
         results.append(shared.train_or_predict(*args))
     same(*results, 1e-4)
@@ -1347,7 +1347,7 @@ def compare_tensors(both: Both, name: str) -> None:
     if name in DTYPES:
         assert ours == theirs
         return
-    args = [] if name in KEYS else example(both.adapter, name)[0]
+    args = [] if name in KEYS else make_example(both.adapter, name)[0]
     results = [both.adapter.to_numpy(function(*args)) for function in (ours, theirs)]
     if name in RANDOM:
         assert len({(result.shape, result.dtype) for result in results}) == 1

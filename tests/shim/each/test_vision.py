@@ -15,10 +15,10 @@ from tests.shim.each.test_classification import (
     START,
     X,
     Y,
-    batches,
+    compute_weights,
     descend,
     loss_and_slope,
-    weights,
+    make_batches,
 )
 
 pytestmark = pytest.mark.usefixtures("close_figures")
@@ -257,7 +257,9 @@ def test_train_batch_ch13_returns_loss_and_hits(adapter: Adapter, descent: Any) 
     assert float(loss) == pytest.approx(losses.sum(), rel=1e-5)
     assert share == hits.sum()
     for got, want in zip(
-        weights(adapter, net), descend(START["weight"], START["bias"], 0.5, 60), strict=False
+        compute_weights(adapter, net),
+        descend(START["weight"], START["bias"], 0.5, 60),
+        strict=False,
     ):
         assert_close(got, want, 1e-4)
 
@@ -272,15 +274,17 @@ def test_train_ch13_trains_and_draws(
 ) -> None:
     boards = watch_boards(monkeypatch)
     net = adapter.build_linear(4, START)
-    train = batches(adapter, batch_size)
+    train = make_batches(adapter, batch_size)
     trainer = descent.optimizer(net, rate(adapter, 0.3, batch_size))
     devices = [[adapter.d2l.cpu()]] if adapter.d2l.num_gpus() else []
     assert (
-        adapter.d2l.train_ch13(net, train, batches(adapter), descent.losses, trainer, 2, *devices)
+        adapter.d2l.train_ch13(
+            net, train, make_batches(adapter), descent.losses, trainer, 2, *devices
+        )
         is None
     )
     *after, history = descend(START["weight"], START["bias"], 0.3, batch_size, 2)
-    for got, want in zip(weights(adapter, net), after, strict=True):
+    for got, want in zip(compute_weights(adapter, net), after, strict=True):
         assert_close(got, want, 1e-4)
     _, hits, _ = loss_and_slope(*after, X, Y)
     (board,) = boards

@@ -20,7 +20,7 @@ Pairs = tuple[list[str], list[str]]
 class Translations:
     sentences: list[str]  # up to <eos>
     weights: list[Any]  # the decoder's attention to the source at each step of one sentence
-    losses: list[float]  # those that training drew
+    losses: list[float]  # those that training plotted
 
 
 def join_tokens(tokens: list[str]) -> str:
@@ -76,8 +76,8 @@ def make_decoder(adapter: Any, vocab_size: int) -> Any:
         def attention_weights(self) -> Any:
             return [self.block.attention2.attention.attention_weights]
 
-    for each in DecoderBlock, Decoder:
-        setattr(each, adapter.CALL_METHOD, each.forward)
+    for layer in DecoderBlock, Decoder:
+        setattr(layer, adapter.CALL_METHOD, layer.forward)
     return adapter.initialize(Decoder())
 
 
@@ -104,7 +104,7 @@ def train_with_trainer(adapter: Any, data: Any, pairs: Pairs, epochs: int) -> Tr
 def train_with_functions(
     adapter: Any, load: Callable[[], Any], pairs: Pairs, num_steps: int, epochs: int
 ) -> Translations:
-    """Train an ``EncoderDecoder`` with ``train_seq2seq``, as in D2L 0.17; ``load()`` returns ``load_data_nmt``'s result."""
+    """Train an ``EncoderDecoder`` with ``train_seq2seq``, as in D2L 0.17; ``load`` calls ``load_data_nmt``."""
     seed_all(adapter)
     d2l = adapter.d2l
     batches, src_vocab, tgt_vocab = load()

@@ -25,7 +25,7 @@ class Descent(descent.Descent):
         d2l.sgd(params, tape.gradient(value, params), lr, batch_size)
 
     def take_step(self, params: Sequence[Any], *args: Any) -> None:
-        """Do a step; the first of the arguments are the gradients."""
+        """Take a step; the first of the arguments are the gradients."""
         for param, grad in zip(params, args[0], strict=True):
             param.assign_sub(args[-1]["lr"] * grad)
 
@@ -60,14 +60,14 @@ class Descent(descent.Descent):
     def train_ch6(
         self,
         make: Callable[[], Any],
-        first: Callable[[Any], None],
+        hook: Callable[[Any], None],
         batches: Any,
         *args: Any,
         d2l: Any = d2l,
     ) -> Any:
         def net_fn() -> Any:
             net = self.prepare_model(make)()
-            first(net)
+            hook(net)
             return net
 
         return d2l.train_ch6(net_fn, batches, *args, self.CPU)
