@@ -80,7 +80,7 @@ def make_case(
     dtype: str = "float64",
     seed: int = 0,
 ) -> Case:
-    """Make random input; ``steps`` are the numbers of queries and keys, ``sizes`` the widths of a query, key and value."""
+    """Make random input; ``steps`` are the numbers of queries and keys, ``sizes`` the widths of these and of values."""
     rng = np.random.default_rng(seed)
     (num_queries, num_keys), (q, k, v) = steps, sizes
 

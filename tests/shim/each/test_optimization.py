@@ -56,7 +56,7 @@ def test_linreg_and_squared_loss_match_formulas(adapter: Adapter, descent: Any) 
 def test_sgd_follows_mean_gradient(adapter: Adapter, descent: Any) -> None:
     w, b = descent.variable(X[0].reshape(5, 1)), descent.variable(np.zeros(1, "float32"))
     features, labels = adapter.tensor(X), adapter.tensor(Y)
-    for step in range(2):  # no gradient is left for the second step
+    for step in range(2):  # the first step leaves no gradient for the second
         before = [adapter.to_numpy(x).astype("float64").copy() for x in (w, b)]
         descent.sgd(
             [w, b],
@@ -92,9 +92,9 @@ def test_load_array_shuffles_only_for_training(adapter: Adapter, descent: Any) -
         columns = zip(*loader, strict=True)
         return [np.concatenate([adapter.to_numpy(part) for part in parts]) for parts in columns]
 
-    in_order = adapter.d2l.load_array(arrays, 64, is_train=False)
-    assert [len(adapter.to_numpy(y)) for _, y in in_order] == [64] * 7 + [52]
-    for got, want in zip(rows(in_order), (X, Y), strict=True):
+    ordered_batches = adapter.d2l.load_array(arrays, 64, is_train=False)
+    assert [len(adapter.to_numpy(y)) for _, y in ordered_batches] == [64] * 7 + [52]
+    for got, want in zip(rows(ordered_batches), (X, Y), strict=True):
         np.testing.assert_array_equal(got, want)
     shuffled, labels = rows(adapter.d2l.load_array(arrays, 64))
     assert (shuffled != X).any()
@@ -127,7 +127,7 @@ def test_airfoil_data_is_standardized(
     got = np.concatenate(parts)
     want = ((table - table.mean(axis=0)) / table.std(axis=0))[:50]  # over all 60
     assert got.dtype == np.float32
-    np.testing.assert_allclose(*(np.sort(rows, axis=0) for rows in (got, want)), atol=1e-5)
+    np.testing.assert_allclose(np.sort(got, axis=0), np.sort(want, axis=0), atol=1e-5)
 
 
 @pytest.mark.parametrize("batch_size", [10, 100, 500])
@@ -164,7 +164,7 @@ def test_train_ch11_matches_gradient_descent(
     assert output.endswith(" sec/epoch\n")
 
 
-def test_short_epochs_are_measured_at_end(adapter: Adapter, descent: Any) -> None:
+def test_short_training_is_measured_at_end(adapter: Adapter, descent: Any) -> None:
     batches = adapter.d2l.load_array((adapter.tensor(X[:7]), adapter.tensor(Y[:7])), 7)
     _, losses = adapter.d2l.train_ch11(descent.take_step, None, {"lr": 0.05}, batches, 5, 3)
     assert len(losses) == 1
@@ -208,8 +208,8 @@ def test_trace_is_drawn_over_contours(adapter: Adapter, descent: Any) -> None:
         return x1**2 + 2 * x2**2
 
     points = [(-5, -2), (-3.0, 0.5), (0.25, -0.25)]
-    one = adapter.tensor(np.array([0.25], "float32"))  # as random steps may return it
-    adapter.d2l.show_trace_2d(f, [*points[:2], (one, -0.25)])
+    x1_tensor = adapter.tensor(np.array([0.25], "float32"))  # random steps may return tensors
+    adapter.d2l.show_trace_2d(f, [*points[:2], (x1_tensor, -0.25)])
     ((got, want),) = types
     assert issubclass(got, want)
     axes = plt.gca()
