@@ -116,7 +116,7 @@ class Adapter(ABC):
     Linear: Any
     # Gradient descent by hand, if D2L has chapters on it in this framework.
     descent: Descent | None = None
-    HAS_FUSED_ATTENTION = False  # whether attention is one fused kernel
+    IS_FUSED = False  # whether attention is one fused kernel
     # The output's dtype for float64 input and float32 weights, or None if these are rejected.
     CAST_DTYPE: str | None = None
     ACCEPTS_NUMPY = False  # whether functions take NumPy arrays
@@ -267,7 +267,7 @@ class Adapter(ABC):
         """Make a linear layer with 3 outputs, perhaps with this weight and bias."""
 
     @abstractmethod
-    def build_unused_layer(self) -> Any:
+    def build_unused(self) -> Any:
         """Make a layer that is never called."""
 
     def is_shuffled(self, loader: Iterable[Any]) -> bool:
@@ -329,7 +329,7 @@ class Adapter(ABC):
         self, Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int
     ) -> list[NDArray[Any]]:
         """Return the mean ``Seq2Seq.loss`` of these logits and labels, and the loss of each token."""
-        model = self.d2l.Seq2Seq(self.build_unused_layer(), self.build_unused_layer(), tgt_pad, 0.1)
+        model = self.d2l.Seq2Seq(self.build_unused(), self.build_unused(), tgt_pad, 0.1)
         batch = self.tensor(Y_hat), self.tensor(Y)
         return self.to_numpy([model.loss(*batch), model.loss(*batch, averaged=False)])
 

@@ -157,9 +157,7 @@ def cpu_call(name: str, *args: Any) -> Call:
 
 
 def constructor_call(name: str, form: str) -> Call:
-    return lambda adapter: getattr(adapter.d2l, name), lambda adapter: layer_args(
-        adapter, name, form
-    )
+    return lambda adapter: getattr(adapter.d2l, name), partial(layer_args, name=name, form=form)
 
 
 def first_call(name: str) -> Call:

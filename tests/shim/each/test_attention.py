@@ -226,10 +226,8 @@ def test_examples_do_not_affect_each_other(adapter: Adapter, valid_lens: np.ndar
     case = make_case(valid_lens)
     weights = make_weights(case.sizes, 6)
     layer = adapter.build_multi_head(*case.sizes, 6, 3, 0.5, weights=weights)
-    separate = [
-        layer(*(None if x is None else x[i : i + 1] for x in case.arrays)) for i in range(2)
-    ]
-    assert_close(layer(*case.arrays), np.concatenate(separate))
+    parts = [layer(*(None if x is None else x[i : i + 1] for x in case.arrays)) for i in range(2)]
+    assert_close(layer(*case.arrays), np.concatenate(parts))
 
 
 # Gradients

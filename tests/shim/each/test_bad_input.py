@@ -140,16 +140,12 @@ def _replace_data(adapter: Adapter, tmp_path_factory: pytest.TempPathFactory) ->
     folder = tmp_path_factory.mktemp("bad-input")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        fake_data.replace_sentences(patch, adapter.d2l, folder, "Go .\tVa !\n" * 6)
-        fake_data.replace_novel(
-            patch, adapter.d2l, folder, "The Time Traveller (so we call him)\n" * 4
-        )
-        fake_data.replace_language(patch, adapter.d2l, folder)
-        fake_data.replace_films(
-            patch, adapter.d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)]
-        )
-        table = np.random.default_rng(0).normal(size=(9, 6))
-        fake_data.replace_airfoil(patch, adapter.d2l, folder, table)
+        d2l = adapter.d2l
+        fake_data.replace_sentences(patch, d2l, folder, "Go .\tVa !\n" * 6)
+        fake_data.replace_novel(patch, d2l, folder, "The Time Traveller (so we call him)\n" * 4)
+        fake_data.replace_language(patch, d2l, folder)
+        fake_data.replace_films(patch, d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)])
+        fake_data.replace_airfoil(patch, d2l, folder, np.random.default_rng(0).normal(size=(9, 6)))
         shapes = {"images": (6, 28, 28), "labels": (6,)}
         patch.setattr(
             images, "_read_idx", lambda name, _: np.zeros(shapes[name.split("-")[1]], "uint8")
@@ -159,26 +155,24 @@ def _replace_data(adapter: Adapter, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="module")
-def public_names(adapter: Adapter) -> set[str]:
+def exports(adapter: Adapter) -> set[str]:
     return {*adapter.d2l.__all__}
 
 
-def test_every_public_name_has_a_call(adapter: Adapter, public_names: set[str]) -> None:
+def test_every_public_name_has_a_call(adapter: Adapter, exports: set[str]) -> None:
     # Tensor functions are the framework's own, with the framework's messages.
     functions = {*adapter.d2l.tensors.__all__} - {"check_shape"}
     called = {re.split(r"[.,]", name)[0] for name in CALLS | ERROR_CALLS}
-    assert public_names - functions <= called | SKIPPED.keys()
+    assert exports - functions <= called | SKIPPED.keys()
     assert not called & (functions | SKIPPED.keys())
-    for name in called - public_names:  # D2L does not have it in this framework
+    for name in called - exports:  # D2L does not have it in this framework
         adapter.assert_missing(name)
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS | ERROR_CALLS)
-def test_bad_values_raise_errors_of_rules(
-    adapter: Adapter, public_names: set[str], name: str
-) -> None:
-    if re.split(r"[.,]", name)[0] not in public_names:
+def test_bad_values_raise_errors_of_rules(adapter: Adapter, exports: set[str], name: str) -> None:
+    if re.split(r"[.,]", name)[0] not in exports:
         return
     framework = adapter.d2l.__name__.rpartition(".")[2]
     get_callable, make_arguments = (CALLS | ERROR_CALLS)[name]
@@ -220,12 +214,9 @@ def catch_error(call: Callable[[], Any]) -> str:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
 def test_random_calls_work_or_raise_clear_errors(
-    adapter: Adapter,
-    public_names: set[str],
-    name: str,
-    record_property: Callable[[str, object], None],
+    adapter: Adapter, exports: set[str], name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    if re.split(r"[.,]", name)[0] not in public_names:
+    if re.split(r"[.,]", name)[0] not in exports:
         return
     get_callable, make_arguments = CALLS[name]
     good = make_arguments(adapter)

@@ -167,22 +167,17 @@ def test_images_are_shown_with_labels_and_predictions(adapter: Adapter) -> None:
 def test_evaluate_accuracy_averages_all_examples(adapter: Adapter, descent: Any) -> None:
     net = adapter.build_linear(4, START)
     _, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
-    got = adapter.d2l.evaluate_accuracy(net, make_batches(adapter))
+    data = make_batches(adapter)
+    got = adapter.d2l.evaluate_accuracy(net, data)
     assert isinstance(got, float)
     assert got == pytest.approx(hits.mean())
     if hasattr(adapter.d2l, "evaluate_accuracy_gpu"):
-        assert adapter.d2l.evaluate_accuracy_gpu(net, make_batches(adapter)) == pytest.approx(
-            hits.mean()
-        )
-        cpu_accuracy = adapter.d2l.evaluate_accuracy_gpu(
-            net, make_batches(adapter), adapter.d2l.cpu()
-        )
-        assert cpu_accuracy == pytest.approx(hits.mean())
-        pairs = [([X, X], y) for X, y in make_batches(adapter)]
-        pair_accuracy = adapter.d2l.evaluate_accuracy_gpu(
-            lambda X: net(X[1]), pairs, adapter.d2l.cpu()
-        )
-        assert pair_accuracy == pytest.approx(hits.mean())
+        evaluate = adapter.d2l.evaluate_accuracy_gpu
+        cpu = adapter.d2l.cpu()
+        assert evaluate(net, data) == pytest.approx(hits.mean())
+        assert evaluate(net, data, cpu) == pytest.approx(hits.mean())
+        pairs = [([X, X], y) for X, y in data]
+        assert evaluate(lambda X: net(X[1]), pairs, cpu) == pytest.approx(hits.mean())
 
 
 def test_dropout_is_active_only_in_training(adapter: Adapter, descent: Any) -> None:
@@ -190,9 +185,8 @@ def test_dropout_is_active_only_in_training(adapter: Adapter, descent: Any) -> N
     net = descent.add_dropout(adapter.build_linear(4, start), 0.9)
     rows = np.tile(np.eye(3, 4, dtype="float32"), (40, 1))
     exact = [(adapter.tensor(rows), adapter.label_tensor(np.tile(np.arange(3, dtype="int32"), 40)))]
-    _, accuracy = adapter.d2l.train_epoch_ch3(
-        net, exact, descent.losses, descent.optimizer(net, 0.0)
-    )
+    optimizer = descent.optimizer(net, 0.0)
+    _, accuracy = adapter.d2l.train_epoch_ch3(net, exact, descent.losses, optimizer)
     assert accuracy < 0.9
     assert adapter.d2l.evaluate_accuracy(net, exact) == 1
     if hasattr(adapter.d2l, "evaluate_accuracy_gpu"):
@@ -211,10 +205,9 @@ def test_epoch_from_scratch_matches_gradient_descent(
 
     update = descent.updater([w, b], 0.5)
     final_w, final_b, history = descend(START["weight"], START["bias"], 0.5, batch_size, 2)
+    data = make_batches(adapter, batch_size)
     for want in history:
-        got = adapter.d2l.train_epoch_ch3(
-            net, make_batches(adapter, batch_size), descent.losses, update
-        )
+        got = adapter.d2l.train_epoch_ch3(net, data, descent.losses, update)
         assert got == pytest.approx(want, rel=1e-4)
     assert_close(adapter.to_numpy(w), final_w, 1e-4)
     assert_close(adapter.to_numpy(b), final_b, 1e-4)
@@ -242,12 +235,8 @@ def test_training_plots_each_epoch(
         return adapter.d2l.linreg(X, w, b)
 
     update = descent.updater([w, b], 0.5)
-    assert (
-        adapter.d2l.train_ch3(
-            net, make_batches(adapter), make_batches(adapter), descent.losses, 3, update
-        )
-        is None
-    )
+    data = make_batches(adapter)
+    assert adapter.d2l.train_ch3(net, data, data, descent.losses, 3, update) is None
     final_w, final_b, history = descend(START["weight"], START["bias"], 0.5, 16, 3)
     (board,) = boards
     assert board.X == [[1, 2, 3]] * 3

@@ -48,9 +48,8 @@ def call_layer(
     """Make and call a layer, by default with a width of 8, 2 heads and 7 tokens."""
 
     def build_and_call(adapter: Adapter) -> Any:
-        built = adapter.build(
-            name, *(layer_args(adapter, name) if init_args is None else init_args)
-        )
+        args = layer_args(adapter, name) if init_args is None else init_args
+        built = adapter.build(name, *args)
         if hasattr(built.layer, "initialize"):  # Gluon's layers must be initialized
             built.layer.initialize()
         return built(*inputs, **kwargs)

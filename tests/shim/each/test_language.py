@@ -14,7 +14,7 @@ import pytest
 from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import assert_close
-from tests.shim.each.test_transformer import reference_block, reference_linear, reference_norm
+from tests.shim.each.test_transformer import apply_block, read_linear, read_norm
 
 TOKENS = np.array([[1, 2, 3, 0, 4], [6, 5, 4, 3, 2]], "int32")
 SEGMENTS = np.array([[0, 0, 0, 1, 1], [0, 1, 1, 1, 1]], "int32")
@@ -260,12 +260,12 @@ def get_position_table(adapter: Adapter, encoder: Any) -> Any:
     return adapter.to_numpy(positions.data() if callable(positions.data) else positions)
 
 
-def reference_encoding(adapter: Adapter, layer: Any, table: Any, lens: Any, path: str = "") -> Any:
+def encode(adapter: Adapter, layer: Any, table: Any, lens: Any, path: str = "") -> Any:
     """Return the reference's output of BERT's encoder for TOKENS."""
     x = layer.parameters(f"{path}token_embedding")["table"][TOKENS].astype("float64")
     x = x + layer.parameters(f"{path}segment_embedding")["table"][SEGMENTS] + table[:, :5]
     for number in range(2):
-        x, _ = reference_block(adapter, layer, x, lens, 2, f"{path}blks.{number}.")
+        x, _ = apply_block(adapter, layer, x, lens, 2, f"{path}blks.{number}.")
     return x
 
 
@@ -292,10 +292,9 @@ def test_bert_encoder_matches_reference(adapter: Adapter, language: Any, form: s
     table = get_position_table(adapter, layer)
     assert table.shape == (1, 6, 8)
     for lens in (LENS, None):
-        want = reference_encoding(adapter, layer, table, lens)
-        assert_close(layer(TOKENS, SEGMENTS, lens), want, 1e-3)
+        assert_close(layer(TOKENS, SEGMENTS, lens), encode(adapter, layer, table, lens), 1e-3)
     floats = [x.astype("float32") for x in (TOKENS, SEGMENTS, LENS)]
-    assert_close(layer(*floats), reference_encoding(adapter, layer, table, LENS), 1e-3)
+    assert_close(layer(*floats), encode(adapter, layer, table, LENS), 1e-3)
     assert all("bias" in layer.parameters(f"blks.1.attention.W_{role}") for role in "qkvo")
 
 
@@ -305,12 +304,12 @@ def test_bert_tasks_match_reference(adapter: Adapter, language: Any) -> None:
         layer.randomize(X, POSITIONS)
         first, normal, last = (name.removeprefix("mlm.") for name in language.MASK_LM_LAYERS)
         selected = np.take_along_axis(X, POSITIONS[..., None], 1)
-        hidden = np.maximum(reference_linear(layer, first)(selected), 0)
-        hidden = reference_norm(adapter, layer, normal)(hidden)
-        assert_close(layer(X, POSITIONS), reference_linear(layer, last)(hidden), 1e-4)
+        hidden = np.maximum(read_linear(layer, first)(selected), 0)
+        hidden = read_norm(adapter, layer, normal)(hidden)
+        assert_close(layer(X, POSITIONS), read_linear(layer, last)(hidden), 1e-4)
     layer = adapter.build("NextSentencePred")
     layer.randomize(X[:, 0])
-    assert_close(layer(X[:, 0]), reference_linear(layer, "output")(X[:, 0]))
+    assert_close(layer(X[:, 0]), read_linear(layer, "output")(X[:, 0]))
 
 
 @pytest.fixture(scope="module")
@@ -322,19 +321,18 @@ def bert(adapter: Adapter, language: Any) -> Any:
 
 def test_bert_model_matches_reference(adapter: Adapter, language: Any, bert: Any) -> None:
     table = get_position_table(adapter, adapter.layer(bert.part("encoder")))
-    want = reference_encoding(adapter, bert, table, LENS, "encoder.")
+    want = encode(adapter, bert, table, LENS, "encoder.")
     got, tokens_hat, next_hat = bert(*BATCH)
     assert_close(got, want, 1e-3)
     first, normal, last = language.MASK_LM_LAYERS
     selected = np.take_along_axis(want, POSITIONS[..., None], 1)
-    hidden = np.maximum(reference_linear(bert, first)(selected), 0)
-    hidden = reference_norm(adapter, bert, normal)(hidden)
-    assert_close(tokens_hat, reference_linear(bert, last)(hidden), 1e-3)
-    pooled = np.tanh(reference_linear(bert, language.HIDDEN)(want[:, 0]))
-    assert_close(next_hat, reference_linear(bert, language.NEXT)(pooled), 1e-3)
+    hidden = np.maximum(read_linear(bert, first)(selected), 0)
+    hidden = read_norm(adapter, bert, normal)(hidden)
+    assert_close(tokens_hat, read_linear(bert, last)(hidden), 1e-3)
+    pooled = np.tanh(read_linear(bert, language.HIDDEN)(want[:, 0]))
+    assert_close(next_hat, read_linear(bert, language.NEXT)(pooled), 1e-3)
     assert bert(*BATCH[:3])[1] is None
-    want = reference_encoding(adapter, bert, table, None, "encoder.")
-    assert_close(bert(TOKENS, SEGMENTS)[0], want, 1e-3)
+    assert_close(bert(TOKENS, SEGMENTS)[0], encode(adapter, bert, table, None, "encoder."), 1e-3)
 
 
 def test_bert_model_takes_long_signature(adapter: Adapter, language: Any) -> None:

@@ -64,9 +64,7 @@ def function_models(adapter: Adapter, models: Any) -> Any:
 # The reference, in NumPy
 
 
-def run_reference(
-    w: Weights, tokens: Any, state: Any, activation: Any = np.tanh
-) -> tuple[Any, Any]:
+def run(w: Weights, tokens: Any, state: Any, activation: Any = np.tanh) -> tuple[Any, Any]:
     """Return states (steps + 1, batch, hiddens) and logits (batch, steps, V) for tokens (batch, steps)."""
     states = [state]
     for column in tokens.T:
@@ -76,7 +74,7 @@ def run_reference(
 
 def loss_and_gradients(w: Weights, X: Any, Y: Any, state: Any) -> tuple[float, Weights, Any]:
     """Return the mean cross-entropy, its gradients through all steps of X, and the last state."""
-    states, logits = run_reference(w, X, state)
+    states, logits = run(w, X, state)
     probs = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
     losses = -np.log(np.take_along_axis(probs, Y[..., None], 2))
     slopes = (probs - np.eye(V)[Y]).swapaxes(0, 1) / Y.size
@@ -103,9 +101,7 @@ def predict_greedily(
     w: Weights, tokens: list[int], count: int, activation: Any = np.tanh
 ) -> list[int]:
     for _ in range(count):
-        _, logits = run_reference(
-            w, np.array([tokens]), np.zeros((1, w["W_hh"].shape[0])), activation
-        )
+        _, logits = run(w, np.array([tokens]), np.zeros((1, w["W_hh"].shape[0])), activation)
         tokens = [*tokens, int(logits[0, -1].argmax())]
     return tokens
 
@@ -234,9 +230,7 @@ def test_rnn_from_scratch_matches_reference(adapter: Adapter, class_models: Any)
     state0 = RNG.normal(size=(3, H)).astype("float32")
     for state in (None, state0):
         outputs, last = class_models.layer("RNNLMScratch", START, inputs, state)
-        want, _ = run_reference(
-            as_float64(START), ROWS, np.zeros((3, H)) if state is None else state
-        )
+        want, _ = run(as_float64(START), ROWS, np.zeros((3, H)) if state is None else state)
         assert_close(outputs, want[1:])
         assert_close(last, want[-1])
 
@@ -247,13 +241,9 @@ def test_language_model_matches_reference(adapter: Adapter, class_models: Any, n
     w = as_float64(class_models.weights(model))
     assert {name: x.shape for name, x in w.items()} == SHAPES
     activation = np.tanh if name == "RNNLMScratch" else class_models.ACTIVATION
-    assert_close(
-        class_models.logits(model, ROWS), run_reference(w, ROWS, np.zeros((3, H)), activation)[1]
-    )
+    assert_close(class_models.logits(model, ROWS), run(w, ROWS, np.zeros((3, H)), activation)[1])
     state0 = RNG.normal(size=(1, 3, H)).astype("float32")
-    assert_close(
-        class_models.logits(model, ROWS, state0), run_reference(w, ROWS, state0[0], activation)[1]
-    )
+    assert_close(class_models.logits(model, ROWS, state0), run(w, ROWS, state0[0], activation)[1])
 
 
 @pytest.mark.parametrize("name", ["RNNLMScratch", "RNNLM"])

@@ -85,9 +85,7 @@ def test_training_batch_comes_from_all_data(adapter: Adapter) -> None:
             return self.get_tensorloader([adapter.tensor(np.arange(1000))] * 2, train)
 
     (first, _), *_ = Numbers().train_dataloader()
-    assert (
-        np.ptp(adapter.to_numpy(first)) > 200
-    )  # with a small shuffle buffer, they would be close together
+    assert np.ptp(adapter.to_numpy(first)) > 200  # a small shuffle buffer would return neighbours
 
 
 def test_load_data_nmt_returns_lengths_and_vocabularies(

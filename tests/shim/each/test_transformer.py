@@ -20,26 +20,26 @@ TOKENS = np.array([[1, 2, 3, 0, 4], [6, 5, 4, 3, 2]], "int32")
 LENS = np.array([3, 5], "int32")
 
 
-def reference_linear(layer: Any, path: str) -> reference.Linear:
+def read_linear(layer: Any, path: str) -> reference.Linear:
     parameters = layer.parameters(path)
     return reference.Linear(parameters["weight"], parameters.get("bias", 0.0))
 
 
-def reference_norm(adapter: Adapter, layer: Any, path: str) -> reference.LayerNorm:
+def read_norm(adapter: Adapter, layer: Any, path: str) -> reference.LayerNorm:
     parameters = layer.parameters(path)
     return reference.LayerNorm(parameters["gamma"], parameters["beta"], adapter.NORM_EPSILON)
 
 
-def reference_block(
+def apply_block(
     adapter: Adapter, layer: Any, x: np.ndarray, lens: np.ndarray, heads: int, path: str = ""
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the reference's output and weights of a Transformer encoder block."""
-    roles = {f"w_{role}": reference_linear(layer, f"{path}attention.W_{role}") for role in "qkvo"}
+    roles = {f"w_{role}": read_linear(layer, f"{path}attention.W_{role}") for role in "qkvo"}
     attended, weights = reference.multi_head_attention(x, x, x, lens, num_heads=heads, **roles)
-    y = reference_norm(adapter, layer, f"{path}addnorm1.ln")(x + attended)
-    dense = {name: reference_linear(layer, f"{path}ffn.{name}") for name in ("dense1", "dense2")}
+    y = read_norm(adapter, layer, f"{path}addnorm1.ln")(x + attended)
+    dense = {name: read_linear(layer, f"{path}ffn.{name}") for name in ("dense1", "dense2")}
     output = y + reference.position_wise(y, **dense)
-    return reference_norm(adapter, layer, f"{path}addnorm2.ln")(output), weights
+    return read_norm(adapter, layer, f"{path}addnorm2.ln")(output), weights
 
 
 # Additive attention
@@ -53,12 +53,9 @@ def test_additive_attention_matches_reference(
     case = make_case(valid_lens, sizes=(6, 5, 7), dtype="float32")
     layer = adapter.build("AdditiveAttention", *((5, 6) if has_sizes else ()), 8, 0.5)
     layer.randomize(*case.arrays)
-    roles = {
-        name: reference_linear(layer, f"{name[0].upper()}_{name[2]}") for name in ("w_q", "w_k")
-    }
-    output, weights = reference.additive_attention(
-        *case.arrays, **roles, w_v=reference_linear(layer, "w_v")
-    )
+    paths = {"w_q": "W_q", "w_k": "W_k", "w_v": "w_v"}
+    linears = {name: read_linear(layer, path) for name, path in paths.items()}
+    output, weights = reference.additive_attention(*case.arrays, **linears)
     assert_close(layer(*case.arrays), output)
     assert_close(layer.attention_weights, weights)
     assert (layer.attention_weights[case.is_masked] == 0).all()
@@ -110,21 +107,21 @@ def test_sequence_mask_fills_only_past_length(adapter: Adapter, shape: tuple[int
 def test_position_wise_network_matches_reference(adapter: Adapter, form: str) -> None:
     layer = adapter.build("PositionWiseFFN", *adapter.forms["PositionWiseFFN"][form])
     layer.randomize(X)
-    dense = {name: reference_linear(layer, name) for name in ("dense1", "dense2")}
+    dense = {name: read_linear(layer, name) for name in ("dense1", "dense2")}
     assert_close(layer(X), reference.position_wise(X, **dense))
 
 
 def test_add_norm_matches_reference(adapter: Adapter) -> None:
     layer = adapter.build("AddNorm", *adapter.forms["AddNorm"])
     layer.randomize(X, X)
-    assert_close(layer(X, X[::-1].copy()), reference_norm(adapter, layer, "ln")(X + X[::-1]))
+    assert_close(layer(X, X[::-1].copy()), read_norm(adapter, layer, "ln")(X + X[::-1]))
 
 
 def test_add_norm_dropout_spares_residual(adapter: Adapter) -> None:
     *shape, _ = adapter.forms["AddNorm"]
     layer = adapter.build("AddNorm", *shape, 1.0)
     layer.randomize(X, X)
-    assert_close(layer(X, X[::-1].copy(), training=True), reference_norm(adapter, layer, "ln")(X))
+    assert_close(layer(X, X[::-1].copy(), training=True), read_norm(adapter, layer, "ln")(X))
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
@@ -136,7 +133,7 @@ def test_encoder_block_matches_reference(
         "TransformerEncoderBlock", *adapter.forms["TransformerEncoderBlock"][form]
     )
     layer.randomize(X, lens)
-    assert_close(layer(X, lens), reference_block(adapter, layer, X, lens, heads=2)[0], 1e-4)
+    assert_close(layer(X, lens), apply_block(adapter, layer, X, lens, heads=2)[0], 1e-4)
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
@@ -147,7 +144,7 @@ def test_transformer_encoder_matches_reference(adapter: Adapter, form: str) -> N
     x = embedded + reference.positional_encoding(5, 8)
     expected = []
     for number in range(2):
-        x, weights = reference_block(adapter, layer, x, LENS, 2, f"blks.{number}.")
+        x, weights = apply_block(adapter, layer, x, LENS, 2, f"blks.{number}.")
         expected.append(weights.reshape(-1, 5, 5))
     assert_close(layer(TOKENS, LENS), x, 1e-3)
     got = layer.attention_weights

@@ -262,9 +262,8 @@ def test_train_batch_ch13_returns_loss_and_hits(adapter: Adapter, descent: Any) 
         assert_close(got, want, 1e-4)
 
 
-@pytest.mark.parametrize(
-    "batch_size", [5, 20]
-)  # 20: if there are less than 5 batches, each is plotted
+# If there are fewer than 5 batches, each is plotted.
+@pytest.mark.parametrize("batch_size", [5, 20])
 def test_train_ch13_trains_and_plots(
     adapter: Adapter,
     descent: Any,
@@ -277,12 +276,8 @@ def test_train_ch13_trains_and_plots(
     train = make_batches(adapter, batch_size)
     trainer = descent.optimizer(net, rate_for_sums(adapter, 0.3, batch_size))
     devices = [[adapter.d2l.cpu()]] if adapter.d2l.num_gpus() else []
-    assert (
-        adapter.d2l.train_ch13(
-            net, train, make_batches(adapter), descent.losses, trainer, 2, *devices
-        )
-        is None
-    )
+    data = train, make_batches(adapter)
+    assert adapter.d2l.train_ch13(net, *data, descent.losses, trainer, 2, *devices) is None
     *after, history = descend(START["weight"], START["bias"], 0.3, batch_size, 2)
     for got, want in zip(compute_weights(adapter, net), after, strict=True):
         assert_close(got, want, 1e-4)

@@ -23,7 +23,7 @@ class Translations:
     losses: list[float]  # those that training plotted
 
 
-def join_tokens(tokens: list[str]) -> str:
+def join(tokens: list[str]) -> str:
     """Join the tokens before <eos>."""
     end = tokens.index("<eos>") if "<eos>" in tokens else len(tokens)
     return " ".join(tokens[:end])
@@ -95,7 +95,7 @@ def train_with_trainer(adapter: Any, data: Any, pairs: Pairs, epochs: int) -> Tr
     batch = data.build(*pairs)
     tokens, weights = model.predict_step(batch, d2l.cpu(), data.num_steps, True)
     return Translations(
-        [join_tokens(data.tgt_vocab.to_tokens(row)) for row in adapter.to_numpy(tokens)],
+        [join(data.tgt_vocab.to_tokens(row)) for row in adapter.to_numpy(tokens)],
         [[block[:HEADS] for block in step] for step in adapter.to_numpy(weights)],
         [loss for _, loss in model.board.data["train_loss"]],
     )

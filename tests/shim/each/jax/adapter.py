@@ -200,7 +200,7 @@ class Adapter(adapter.Adapter):
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         return nn.Dense(3)
 
-    def build_unused_layer(self) -> nn.Module:
+    def build_unused(self) -> nn.Module:
         return nn.Dense(1)
 
     def fit_classifier(
@@ -238,9 +238,7 @@ class Adapter(adapter.Adapter):
     def sequence_loss(
         self, Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int
     ) -> list[NDArray[Any]]:
-        model = d2l.Seq2Seq(
-            self.build_unused_layer(), self.build_unused_layer(), tgt_pad, 0.1, training=False
-        )
+        model = d2l.Seq2Seq(self.build_unused(), self.build_unused(), tgt_pad, 0.1, training=False)
         args = {}, (tensor(Y_hat),), tensor(Y), _identity_state()
         return [to_numpy(model.loss(*args)[0]), to_numpy(model.loss(*args, False)[0])]
 

@@ -129,7 +129,7 @@ class Adapter(adapter.Adapter):
             net.weight, net.bias = tensor(start["weight"].T), tensor(start["bias"])
         return net
 
-    def build_unused_layer(self) -> nn.Module:
+    def build_unused(self) -> nn.Module:
         return nn.Identity()
 
     def native_causal_attention(self, *inputs: NDArray[Any]) -> NDArray[Any]:

@@ -150,7 +150,7 @@ class Adapter(adapter.Adapter):
             net.bias.set_data(tensor(start["bias"]))
         return net
 
-    def build_unused_layer(self) -> nn.Block:
+    def build_unused(self) -> nn.Block:
         return nn.Dense(1)
 
     def lesson_encode(

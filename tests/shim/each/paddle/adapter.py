@@ -134,7 +134,7 @@ class Adapter(adapter.Adapter):
             net.set_state_dict({name: tensor(array) for name, array in start.items()})
         return net
 
-    def build_unused_layer(self) -> nn.Layer:
+    def build_unused(self) -> nn.Layer:
         return nn.Identity()
 
     def lesson_state_names(self, layer: nn.Layer) -> list[str]:

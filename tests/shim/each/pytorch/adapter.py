@@ -82,7 +82,7 @@ class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, Descent()
     Block, Embedding, Linear = nn.Module, nn.Embedding, nn.Linear
     seed = staticmethod(torch.manual_seed)
-    HAS_FUSED_ATTENTION = True
+    IS_FUSED = True
     INTEGER_DTYPE = "int64"
     REPEAT_TILES, MESHGRID_INDEXING = True, "ij"
 
@@ -118,7 +118,7 @@ class Adapter(adapter.Adapter):
             )
         return net
 
-    def build_unused_layer(self) -> nn.Module:
+    def build_unused(self) -> nn.Module:
         return nn.Identity()
 
     def label_tensor(self, Y: NDArray[Any]) -> torch.Tensor:

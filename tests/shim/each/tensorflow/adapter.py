@@ -147,7 +147,7 @@ class Adapter(adapter.Adapter):
             net.set_weights([start["weight"], start["bias"]])
         return net
 
-    def build_unused_layer(self) -> keras.layers.Layer:
+    def build_unused(self) -> keras.layers.Layer:
         return keras.layers.Dense(1)
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
