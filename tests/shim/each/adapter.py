@@ -123,14 +123,16 @@ class Adapter(ABC):
     INTEGER_DTYPE = "int32"  # the dtype of tokens and lengths
     # Tensor functions: whether `repeat` repeats the whole tensor, the order of `meshgrid`'s axes,
     # the arguments of `normal`, and those of `rand` and `randn`.
-    REPEAT_TILES, MESHGRID_INDEXING = False, "xy"
+    REPEAT_TILES = False
+    MESHGRID_INDEXING = "xy"
     NORMAL_ARGS: tuple[Any, ...] = (0.0, 1.0, (2, 3))
     RAND_ARGS: tuple[Any, ...] = ((2, 3),)
     DROPS_INPUTS = False  # whether dropout applies to the first recurrent layer's input, too
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
     # In a lesson's models: the possible names of the last layer, and what precedes a layer's number
     # in its path.
-    OUTPUT_NAMES, LAYERS_PREFIX = ("output",), "layers."
+    OUTPUT_NAMES = ("output",)
+    LAYERS_PREFIX = "layers."
     READER_OUTPUT = "output.0", "output.2"  # the last two linear layers of a lesson's reader
     HAND_DTYPE = "float32"  # the dtype of the clock hands that a lesson rotates
     ADDNORM_ARGS: tuple[Any, ...] = (8, 0.0)  # AddNorm's arguments

@@ -186,7 +186,7 @@ def layer_call(name: str) -> Call:
 
 
 def masked_call(name: str, *shape: int) -> Call:
-    """Call a layer whose sizes are known with a causal mask and a score bias."""
+    """Call a layer whose sizes are known, with a causal mask and a score bias."""
     layer, _ = layer_call(name)
 
     def get(adapter: Adapter) -> Callable[..., Any]:

@@ -42,7 +42,8 @@ class ClassModels(Descent):
 
     def model(self, name: str, start: Start, lr: float = 1.0, d2l: Any = None) -> Any:
         """Make a model; if it is from scratch, it starts from these weights."""
-        d2l, sizes = d2l or self.d2l, start["W_xh"].shape
+        d2l = d2l or self.d2l
+        sizes = start["W_xh"].shape
         is_scratch = name == "RNNLMScratch"
         rnn = d2l.RNNScratch(*sizes) if is_scratch else self.make_layer(d2l, *sizes)
         model = getattr(d2l, name)(rnn, sizes[0], lr)

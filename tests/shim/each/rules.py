@@ -93,7 +93,9 @@ COUNTS = """
     every_n k max_epochs norm_shape strides transpose_output.num_heads transpose_qkv.num_heads
     load_data_fashion_mnist.resize load_data_nmt.num_examples
 """
-COUNTS_FROM_0 = "K min_freq num_gpus num_noise_words num_preds offset SyntheticRegressionData.num_val check_len.n hit_and_auc.k"
+COUNTS_FROM_0 = """
+    K min_freq num_gpus num_noise_words num_preds offset SyntheticRegressionData.num_val check_len.n hit_and_auc.k
+"""
 SHARES = "iou_threshold nms_threshold pos_threshold"
 INTEGER_FROM_0, INTEGER_FROM_1 = "an integer of at least 0", "an integer of at least 1"
 LAYER_OR_FUNCTION = "a layer or a function"
@@ -127,8 +129,8 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     }),
     ((1,), type_name, {"True or False": "bias use_bias causal"}),  # others accept 0 and 1
     (NOT_CALLABLES_OR_LISTS, show_value, {
-        LAYER_OR_FUNCTION: """evaluator f f_grad forward_fn get_params init_state layer loss net net_D net_fn net_G objective
-        trainer_fn updater train_2d.trainer""",
+        LAYER_OR_FUNCTION: """evaluator f f_grad forward_fn get_params init_state layer loss net net_D net_fn net_G
+        objective trainer_fn updater train_2d.trainer""",
         "a model with an encoder and a decoder": "predict_seq2seq.net",
         VOCABULARY: "src_vocab tgt_vocab",
         "a pandas table with user_id, item_id, rating, timestamp": """
@@ -423,7 +425,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
 # fmt: on
 
 
-def _apply_rules(parameter: str, replaced: Any) -> Iterator[BadValue]:
+def _apply_rules(parameter: str, good: Any) -> Iterator[BadValue]:
     """Yield the bad values of all rules for this parameter, or ``function.parameter``."""
     for values, show, needs in WRONG_TYPES:
         for what, need in _match_needs(needs, parameter):
@@ -431,10 +433,10 @@ def _apply_rules(parameter: str, replaced: Any) -> Iterator[BadValue]:
     for by_message, needs in WRONG_VALUES:
         for what, need in _match_needs(needs, parameter):
             yield from (BadValue(x, ValueError, got, need, what) for got, x in by_message.items())
-    if isinstance(replaced, Lazy) and replaced.array is not None:
+    if isinstance(good, Lazy) and good.array is not None:
         for defect, needs in DEFECT_NEEDS.items():
             for what, need in _match_needs(needs, parameter):
-                x, error, got = DEFECTS[defect](replaced.array)
+                x, error, got = DEFECTS[defect](good.array)
                 yield BadValue(x, error, "..." if what else got, need, what)
 
 
@@ -477,9 +479,7 @@ UNCHECKED: dict[str, str] = {
 }
 
 
-def find_bad_values(
-    framework: str, call: str, parameter: Parameter, replaced: Any
-) -> list[BadValue]:
+def find_bad_values(framework: str, call: str, parameter: Parameter, good: Any) -> list[BadValue]:
     """Return bad values for a parameter of a call; None is not among them if it is a good value.
 
     Raises LookupError if the parameter has no rule and is not listed in ``UNCHECKED``.
@@ -487,8 +487,8 @@ def find_bad_values(
     name = f"{call.partition(',')[0]}.{parameter.name}"
     if UNCHECKED.keys() & {name, f"{framework}.{name}"}:
         return []
-    takes_none = parameter.default is None or replaced is None
-    values = [*_apply_rules(name, replaced)] or [*_apply_rules(parameter.name, replaced)]
+    takes_none = parameter.default is None or good is None
+    values = [*_apply_rules(name, good)] or [*_apply_rules(parameter.name, good)]
     if not values and parameter.name not in UNCHECKED:
         raise LookupError(f"{name} has no rule")
     return [bad for bad in values if not (takes_none and bad.value is None)]

@@ -197,7 +197,7 @@ def test_both_signatures_make_same_layer(adapter: Adapter, args: tuple, kwargs: 
 @pytest.mark.parametrize("sizes", [(), (6, 6, 6)], ids=["short", "long"])
 def test_no_bias_by_default(adapter: Adapter, sizes: tuple[int, ...]) -> None:
     layer = adapter.build_multi_head(*sizes, 8, 2, 0.5)
-    layer(*make_case().arrays)  # the short signature takes its sizes from this
+    layer(*make_case().arrays)  # the short signature infers its sizes from this call
     assert adapter.parameter_shapes(layer) == {
         "W_q": (6, 8),
         "W_k": (6, 8),

@@ -180,8 +180,8 @@ def test_bad_values_raise_errors_of_rules(adapter: Adapter, exports: set[str], n
     good = make_arguments(adapter)
     failures = []
     for position, parameter in enumerate(find_signature(call, good).parameters.values()):
-        replaced = good[position] if position < len(good) else parameter.default
-        bad_values = find_bad_values(framework, name, parameter, replaced)
+        good_value = good[position] if position < len(good) else parameter.default
+        bad_values = find_bad_values(framework, name, parameter, good_value)
         good_args = [resolve(adapter, x) for x in good] if bad_values else []
         for bad in bad_values:
             args = [*good_args]

@@ -73,7 +73,8 @@ def test_token_embedding_reads_vectors(adapter: Adapter, texts: None) -> None:
 def test_ptb_batches_are_skip_grams(adapter: Adapter, texts: None) -> None:
     random.seed(0)
     batches, vocab = adapter.d2l.load_data_ptb(16, 2, 3)
-    seen_centers, sizes = [], set()
+    seen_centers = []
+    sizes = set()
     for centers, numbers, masks, labels in read_batches(adapter, batches):
         assert centers.shape == (len(numbers), 1)
         assert numbers.shape == masks.shape == labels.shape

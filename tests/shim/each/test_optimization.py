@@ -27,7 +27,8 @@ def half_squares(X: Any, y: Any, w: Any, b: Any) -> Any:
 def descend(lr: float, batch_size: int, num_epochs: int, w: Any, b: Any) -> list[float]:
     """Return the mean loss after every 200 examples."""
     X64, y64 = X.astype("float64"), Y.astype("float64")
-    losses, examples = [], 0
+    losses = []
+    examples = 0
     for _ in range(num_epochs):
         for start in range(0, len(X), batch_size):
             rows = slice(start, start + batch_size)

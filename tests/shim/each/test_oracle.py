@@ -137,7 +137,7 @@ def compares(*names: str, by: Callable[[Any, Any], None] = assert_same) -> Calla
 # Layers
 
 CASE = make_case(sizes=(8, 8, 8), dtype="float32")
-# No length is zero, since upstream would attend to padding then, the shim to nothing.
+# No length is zero: upstream would attend to padding, but the shim to no key.
 POSITIVE_LENGTHS = [
     None if lens is None else np.maximum(lens, 1).astype("int32") for lens in LENGTHS.values()
 ]
@@ -377,14 +377,14 @@ def compare_updater(both: Both, d2l: Any) -> Any:
 def compare_train_2d(both: Both, d2l: Any) -> Any:
     d2l.plt.close("all")
     points = d2l.train_2d(lambda x1, x2, s1, s2: (x1 * 0.8, x2 * 0.5, s1, s2), 5)
-    more = d2l.train_2d(lambda x1, x2, s1, s2, g: (x1 + g(x2), x2, s1, s2), 2, abs)
+    gradient_points = d2l.train_2d(lambda x1, x2, s1, s2, g: (x1 + g(x2), x2, s1, s2), 2, abs)
     if not hasattr(d2l, "show_trace_2d"):
-        return points, more
+        return points, gradient_points
     d2l.show_trace_2d(lambda x1, x2: x1**2 + 2 * x2**2, points)
     (contours,) = d2l.plt.gca().collections
     axes = describe(d2l.plt.gcf())[0]
     # The contours' extent is not compared: MXNet's end at 0.
-    return points, more, contours.levels, axes["lines"], axes["labels"]
+    return points, gradient_points, contours.levels, axes["lines"], axes["labels"]
 
 
 @compares("get_data_ch11", "train_ch11", "train_concise_ch11")
@@ -677,27 +677,27 @@ def compare_resnet18(both: Both) -> None:
 def compare_boxes(both: Both, name: str) -> None:
     corners = np.abs(X[0, :, :2])
     array = np.concatenate([corners, corners + np.abs(Z[0, :, :2]) + 0.1], axis=1)
-    some, others = both.adapter.tensor(array), both.adapter.tensor(array[::-1].copy())
-    labels = np.concatenate([np.ones((5, 1), "float32"), both.adapter.to_numpy(others)], axis=1)[
-        None, :2
-    ]
+    boxes, reversed_boxes = both.adapter.tensor(array), both.adapter.tensor(array[::-1].copy())
+    labels = np.concatenate(
+        [np.ones((5, 1), "float32"), both.adapter.to_numpy(reversed_boxes)], axis=1
+    )[None, :2]
     probs = np.abs(Z[:1, :3, :5]) / np.abs(Z[:1, :3, :5]).sum(axis=1, keepdims=True)
     device = get_device(both.adapter)
     calls: dict[str, tuple[Any, ...]] = {
-        "box_corner_to_center": (some,),
-        "box_center_to_corner": (some,),
+        "box_corner_to_center": (boxes,),
+        "box_center_to_corner": (boxes,),
         "multibox_prior": (both.adapter.tensor(X[None]), [0.75, 0.5], [1, 2, 0.5]),
-        "multibox_target": (some[None], both.adapter.tensor(labels)),
-        "assign_anchor_to_bbox": (others[:2], some, device),
-        "nms": (some, both.adapter.tensor(Z[1, :, 0].copy()), 0.1),
+        "multibox_target": (boxes[None], both.adapter.tensor(labels)),
+        "assign_anchor_to_bbox": (reversed_boxes[:2], boxes, device),
+        "nms": (boxes, both.adapter.tensor(Z[1, :, 0].copy()), 0.1),
         "multibox_detection": (
             both.adapter.tensor(probs),
             both.adapter.tensor(X[:1, :, :4].reshape(1, 20)),
-            some[None],
+            boxes[None],
             0.3,
         ),
     }
-    results = [getattr(d2l, name)(*calls.get(name, (some, others))) for d2l in both]
+    results = [getattr(d2l, name)(*calls.get(name, (boxes, reversed_boxes))) for d2l in both]
     tuples = [x if isinstance(x, tuple) else (x,) for x in results]
     for ours, theirs in zip(*tuples, strict=True):
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
@@ -795,11 +795,11 @@ def _draw_skip_grams(adapter: Adapter, d2l: Any) -> Iterator[Any]:
     random.seed(1)
     sentences = d2l.read_ptb()
     vocab = d2l.Vocab(sentences)
-    some, counter = d2l.subsample(sentences, vocab)
-    centers, contexts = d2l.get_centers_and_contexts([vocab[line] for line in some], 3)
+    subsampled, counter = d2l.subsample(sentences, vocab)
+    centers, contexts = d2l.get_centers_and_contexts([vocab[line] for line in subsampled], 3)
     negatives = d2l.get_negatives(contexts, vocab, counter, 2)
     generator = d2l.RandomGenerator([2, 3, 4])
-    yield [some, [*map(list, sorted(counter.items()))], centers, contexts, negatives]
+    yield [subsampled, [*map(list, sorted(counter.items()))], centers, contexts, negatives]
     yield [generator.draw() for _ in range(20)]
     yield adapter.to_numpy([*d2l.batchify([*zip(centers, contexts, negatives, strict=True)])])
     yield d2l.get_tokens_and_segments(["a", "b"], ["c"])
@@ -1122,8 +1122,8 @@ def compare_vocabulary(both: Both) -> None:
         assert ours.idx_to_token == theirs.idx_to_token
         assert ours[["go", "x"]] == theirs[["go", "x"]]
         assert ours.unk == theirs.unk
-        everything = list(range(len(ours)))
-        assert len(ours) == 1 or ours.to_tokens(everything) == theirs.to_tokens(everything)
+        indices = list(range(len(ours)))
+        assert len(ours) == 1 or ours.to_tokens(indices) == theirs.to_tokens(indices)
 
 
 @compares("bleu", by=partial(assert_same, tolerance=1e-6))

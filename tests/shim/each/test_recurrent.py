@@ -147,7 +147,8 @@ def test_time_machine_is_read_as_letters_and_spaces(adapter: Adapter, novel: Non
 
 
 def test_random_sequences_start_at_random_offset(adapter: Adapter, function_models: Any) -> None:
-    corpus, batch_size, num_steps = list(range(35)), 2, 5
+    corpus = list(range(35))
+    batch_size, num_steps = 2, 5
     offsets = set()
     for _ in range(100):
         seen = []
@@ -166,7 +167,8 @@ def test_random_sequences_start_at_random_offset(adapter: Adapter, function_mode
 
 
 def test_sequential_rows_continue_in_next_batch(adapter: Adapter, function_models: Any) -> None:
-    corpus, batch_size, num_steps = list(range(35)), 2, 5
+    corpus = list(range(35))
+    batch_size, num_steps = 2, 5
     offsets = set()
     for _ in range(100):
         pairs = [*adapter.d2l.seq_data_iter_sequential(corpus, batch_size, num_steps)]

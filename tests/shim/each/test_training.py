@@ -174,9 +174,9 @@ def test_translation_loss_ignores_padding(adapter: Adapter) -> None:
     probs = np.exp(Y_hat) / np.exp(Y_hat).sum(axis=-1, keepdims=True)
     losses = -np.log(np.take_along_axis(probs, Y[..., None], axis=-1)[..., 0])
     counts = Y != 1
-    mean, each = adapter.sequence_loss(Y_hat, Y, tgt_pad=1)
+    mean, token_losses = adapter.sequence_loss(Y_hat, Y, tgt_pad=1)
     assert float(mean) == pytest.approx(losses[counts].mean(), rel=1e-5)
-    assert_close(each, (losses * counts).reshape(-1))
+    assert_close(token_losses, (losses * counts).reshape(-1))
 
 
 @pytest.mark.parametrize("modes", [[True, True, False], [False, False, False], [True, False, True]])
