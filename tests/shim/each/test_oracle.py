@@ -678,9 +678,7 @@ def compare_boxes(both: Both, name: str) -> None:
     corners = np.abs(X[0, :, :2])
     array = np.concatenate([corners, corners + np.abs(Z[0, :, :2]) + 0.1], axis=1)
     boxes, reversed_boxes = both.adapter.tensor(array), both.adapter.tensor(array[::-1].copy())
-    labels = np.concatenate(
-        [np.ones((5, 1), "float32"), both.adapter.to_numpy(reversed_boxes)], axis=1
-    )[None, :2]
+    labels = np.concatenate([np.ones((5, 1), "float32"), array[::-1]], axis=1)[None, :2]
     probs = np.abs(Z[:1, :3, :5]) / np.abs(Z[:1, :3, :5]).sum(axis=1, keepdims=True)
     device = get_device(both.adapter)
     calls: dict[str, tuple[Any, ...]] = {
