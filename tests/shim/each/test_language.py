@@ -368,7 +368,7 @@ def test_bert_losses_and_gradients_match_reference(
     assert_close(gradients[1], next_slopes.mean(axis=0), 1e-4)
     slope = gradients[2] / np.linalg.norm(gradients[2])
     losses = []
-    for step in (0.003, -0.006, 0.003):  # the last one undoes the others
+    for step in (0.003, -0.006, 0.003):  # the last step restores the positions
         language.move_positions(bert.layer, np.float32(step) * slope)
         losses.append(
             float(np.ravel(language.losses(adapter.d2l, bert.layer, 7, columns, reduction)[2])[0])
