@@ -244,7 +244,7 @@ def test_each_convolution_reaches_one_token_farther(cells):
 
 def test_only_the_rnn_takes_more_steps_for_longer_sequences(adapter, cells):
     rows = cells["sequential-operations"].rows
-    assert rows == [[n, 1, n, 3 if adapter.FUSED else 4] for n in (4, 8, 16, 32)]
+    assert rows == [[n, 1, n, 3 if adapter.IS_FUSED else 4] for n in (4, 8, 16, 32)]
 
 
 def test_multiply_adds_are_those_of_the_formulas(cells):

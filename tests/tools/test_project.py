@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from d2l_compat.frameworks import FRAMEWORKS
-from tests.shim.each.oracle import OLDER
+from tests.shim.each.oracle import OLDER_FOLDER
 from tools.weave.lessons import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -65,7 +65,7 @@ REPLACED_PACKAGES = {"jax": {"tensorflow", "tensorflow_datasets"}}
 def test_a_lock_has_what_upstreams_d2l_imports(lock):
     """Without these packages, nothing is compared with upstream's d2l if only this framework is installed."""
     name = f"d2l/{FRAMEWORKS[lock.stem].module}.py"
-    versions = [Path(distribution("d2l").locate_file(name)), OLDER / name]
+    versions = [Path(distribution("d2l").locate_file(name)), OLDER_FOLDER / name]
     upstream = [file.read_text(encoding="utf-8") for file in versions if file.exists()]
     assert bool(upstream) == (ROOT / "tests" / "shim" / "each" / lock.stem / "oracle.py").exists()
     imports = re.findall(r"^(?:import|from) (\w+)", "\n".join(upstream), re.MULTILINE)

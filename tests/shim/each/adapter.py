@@ -25,7 +25,8 @@ Arrays = dict[str, NDArray[Any]]
 class Layer(ABC):
     """A layer of a framework, called with NumPy arrays.
 
-    Arguments of other types are passed on unchanged. Several outputs, or the weights of several blocks, are a list.
+    Arguments of other types are passed on unchanged. Several outputs, or the weights of several blocks, are
+    returned as a list.
     """
 
     def __init__(self, layer: Any) -> None:
@@ -107,44 +108,46 @@ class Adapter(ABC):
     train_with_trainer: Callable[..., Any] = translator.train_with_trainer
     train_with_functions: Callable[..., Any] | None = translator.train_with_functions
     seed: Callable[[int], object] = staticmethod(random.seed)  # seeds the framework's generator
-    wait: Callable[[], object] = staticmethod(lambda: None)  # for operations in the background
-    # For layers that a reader writes: their base class, the method to define, and two layers to build on.
+    wait: Callable[[], object] = staticmethod(lambda: None)  # waits for background operations
+    # For layers that a reader writes: their base class, the method to define, and two layers to use in them.
     Block: Any
-    CALL = "forward"
+    CALL_METHOD = "forward"
     Embedding: Any
     Linear: Any
-    # Gradient descent by hand, where D2L has chapters on it.
+    # Gradient descent by hand, if D2L has chapters on it in this framework.
     descent: Descent | None = None
-    FUSED = False  # whether attention is one fused kernel
-    # The output's dtype for float64 input and float32 weights; False where these are refused.
-    CASTS: str | bool = False
+    IS_FUSED = False  # whether attention is one fused kernel
+    # The output's dtype for float64 input and float32 weights, or None if these are rejected.
+    CAST_DTYPE: str | None = None
     ACCEPTS_NUMPY = False  # whether functions take NumPy arrays
-    INTEGERS = "int32"  # the dtype of tokens and lengths
-    # Tensor functions: whether `repeat` repeats the whole tensor, and the order of `meshgrid`'s axes;
-    # the arguments of `normal`, and of `rand` and `randn`.
-    REPEAT_TILES, MESHGRID = False, "xy"
-    NORMAL: tuple[Any, ...] = (0.0, 1.0, (2, 3))
-    RAND: tuple[Any, ...] = ((2, 3),)
+    INTEGER_DTYPE = "int32"  # the dtype of tokens and lengths
+    # Tensor functions: whether `repeat` repeats the whole tensor, the order of `meshgrid`'s axes,
+    # the arguments of `normal`, and those of `rand` and `randn`.
+    REPEAT_TILES = False
+    MESHGRID_INDEXING = "xy"
+    NORMAL_ARGS: tuple[Any, ...] = (0.0, 1.0, (2, 3))
+    RAND_ARGS: tuple[Any, ...] = ((2, 3),)
     DROPS_INPUTS = False  # whether dropout applies to the first recurrent layer's input, too
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
     # In a lesson's models: the possible names of the last layer, and what precedes a layer's number
-    # in the path of a reader of several layers.
-    OUTPUT_NAMES, LAYERS_PREFIX = ("output",), "layers."
+    # in its path.
+    OUTPUT_NAMES = ("output",)
+    LAYERS_PREFIX = "layers."
     READER_OUTPUT = "output.0", "output.2"  # the last two linear layers of a lesson's reader
     HAND_DTYPE = "float32"  # the dtype of the clock hands that a lesson rotates
     ADDNORM_ARGS: tuple[Any, ...] = (8, 0.0)  # AddNorm's arguments
-    # The first argument of the long forms; nothing where layers take it from the input.
-    FEATURES: tuple[int, ...] = (8,)
+    # The first argument of the long forms; none if layers infer it from the input.
+    FEATURES_ARGS: tuple[int, ...] = (8,)
 
     @property
     def forms(self) -> dict[str, Any]:
-        """Constructor arguments in the short and the long form, or in the only one.
+        """Constructor arguments in the short and the long form, or in the only form.
 
         Layers have 8 dimensions, 2 heads, 16 hidden units, 7 words, 2 blocks and no dropout.
         """
         return {
             "AddNorm": self.ADDNORM_ARGS,
-            "PositionWiseFFN": {"short": (16, 8), "long": (*self.FEATURES, 16, 8)},
+            "PositionWiseFFN": {"short": (16, 8), "long": (*self.FEATURES_ARGS, 16, 8)},
             "TransformerEncoderBlock": {
                 "short": (8, 16, 2, 0.0),
                 "long": (*self.block_sizes(8), 16, 2, 0.0),
@@ -165,15 +168,15 @@ class Adapter(ABC):
         """Return the arguments of AddNorm for layers of this width."""
         return (width, 0.0) if self.ADDNORM_ARGS == (8, 0.0) else self.ADDNORM_ARGS
 
-    def dense(self, inputs: int, outputs: int) -> Any:
+    def build_dense(self, inputs: int, outputs: int) -> Any:
         return self.Linear(inputs, outputs)
 
     def initialize(self, layer: Any) -> Any:
-        """Initialize a layer where the framework requires it, and return it."""
+        """Initialize a layer if the framework requires it, and return it."""
         return layer
 
     def is_training(self, layer: Any, training: bool | None) -> bool:
-        """Return whether a layer is in training, which some frameworks pass to its call."""
+        """Return whether a layer is in training; some frameworks pass ``training`` to its call."""
         return bool(layer.training)
 
     def first_keys(self, encoded: Any) -> list[Any]:
@@ -191,7 +194,7 @@ class Adapter(ABC):
     # The package
 
     def assert_missing(self, *names: str) -> None:
-        """Check that the package's error for each of these names says that it is missing."""
+        """Check that each of these names raises the package's error for missing names."""
         for name in names:
             with pytest.raises(AttributeError, match=rf"{name}: d2l_compat\.\w+ has no such name"):
                 getattr(self.d2l, name)
@@ -209,35 +212,35 @@ class Adapter(ABC):
     def masked_softmax(self, X: Any, valid_lens: Any = None) -> NDArray[Any]:
         return self.call("masked_softmax", X, valid_lens)
 
-    def dot_product(self, dropout: float = 0.0) -> Layer:
+    def build_dot_product(self, dropout: float = 0.0) -> Layer:
         return self.build("DotProductAttention", dropout)
 
-    def relative(self) -> Layer:
+    def build_relative(self) -> Layer:
         """Return dot-product attention with relative positions (Shaw et al., 2018).
 
-        It is called with a ``table`` of vectors, shape (distances, d), and the table's ``rows`` for each query
-        and key, shape (queries, keys).
+        It is called with a ``table`` of vectors, shape (distances, d), and with ``rows``, shape (queries, keys):
+        the number of the table's row for each query and key.
         """
-        products = self.products
+        multiply_rows = self.multiply_rows
 
         class Relative(self.d2l.DotProductAttention):
             def __call__(
                 self, queries: Any, *others: Any, table: Any, rows: Any, **kwargs: Any
             ) -> Any:
-                bias = products(queries, table, rows) / math.sqrt(queries.shape[-1])
+                bias = multiply_rows(queries, table, rows) / math.sqrt(queries.shape[-1])
                 return super().__call__(queries, *others, score_bias=bias, **kwargs)
 
         return self.layer(Relative(0.0))
 
     @abstractmethod
-    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
         """Return the dot product of each query with the table's row for each key, shape (batch, queries, keys).
 
         Queries have shape (batch, queries, d). The products are differentiable.
         """
 
     @abstractmethod
-    def multi_head(
+    def build_multi_head(
         self, *args: Any, weights: Arrays | None = None, dtype: str = "float64", **kwargs: Any
     ) -> Layer:
         """Make the layer with ``weights`` W_q, W_k, W_v, W_o (inputs, outputs), and perhaps b_q, b_k, b_v, b_o."""
@@ -250,23 +253,23 @@ class Adapter(ABC):
             for role in "qkvo"
             for kind, x in layer.parameters(f"W_{role}").items()
         }
-        assert len(shapes) == len(layer.parameter_names)  # it has no others
+        assert len(shapes) == len(layer.parameter_names)  # there are no others
         return shapes
 
     @abstractmethod
-    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
+    def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
 
     @abstractmethod
-    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
+    def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
 
     # Training
 
     @abstractmethod
-    def linear(self, inputs: int, start: Arrays | None) -> Any:
+    def build_linear(self, inputs: int, start: Arrays | None) -> Any:
         """Make a linear layer with 3 outputs, perhaps with this weight and bias."""
 
     @abstractmethod
-    def unused_layer(self) -> Any:
+    def build_unused(self) -> Any:
         """Make a layer that is never called."""
 
     def is_shuffled(self, loader: Iterable[Any]) -> bool:
@@ -274,7 +277,7 @@ class Adapter(ABC):
         firsts = [np.asarray(self.to_numpy(next(iter(loader))[1])) for _ in range(20)]
         return len({labels.tobytes() for labels in firsts}) > 1
 
-    def labels(self, Y: NDArray[Any]) -> Any:
+    def label_tensor(self, Y: NDArray[Any]) -> Any:
         return self.tensor(Y)
 
     def fit_classifier(
@@ -289,10 +292,10 @@ class Adapter(ABC):
     ) -> tuple[Arrays, Arrays, dict[str, Any]]:
         """Train a linear ``Classifier`` of 3 classes, of this or another ``d2l``, on all rows as one batch.
 
-        Returns its weight and bias before and after training, and the points that its board has drawn.
+        Returns its weight and bias before and after training, and the points that its board drew.
         """
         d2l = d2l or self.d2l
-        net = self.linear(X.shape[1], start)
+        net = self.build_linear(X.shape[1], start)
 
         class Linear(d2l.Classifier):
             def __init__(self, lr: float) -> None:
@@ -301,16 +304,16 @@ class Adapter(ABC):
                 self.net = net
 
         model = Linear(lr)
-        built = self.layer(model)
-        before = {name: array.copy() for name, array in built.parameters("net").items()}
-        rows = self.rows(d2l, self.tensor(X), self.labels(Y))
-        d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, rows)
-        return before, built.parameters("net"), model.board.data
+        layer = self.layer(model)
+        before = {name: array.copy() for name, array in layer.parameters("net").items()}
+        data = self.build_data_module(d2l, self.tensor(X), self.label_tensor(Y))
+        d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip).fit(model, data)
+        return before, layer.parameters("net"), model.board.data
 
-    def rows(self, d2l: Any, *arrays: Any) -> Any:
+    def build_data_module(self, d2l: Any, *arrays: Any) -> Any:
         """Make a ``DataModule`` of one batch."""
 
-        class Rows(d2l.DataModule):
+        class Data(d2l.DataModule):
             def __init__(self) -> None:
                 super().__init__()
                 self.arrays, self.batch_size = arrays, len(arrays[0])
@@ -318,9 +321,9 @@ class Adapter(ABC):
             def get_dataloader(self, train: bool) -> Any:
                 return self.get_tensorloader(self.arrays, train)
 
-        return Rows()
+        return Data()
 
-    def classifier(self, name: str) -> Any:
+    def classifier_method(self, name: str) -> Any:
         """Return a ``Classifier``'s ``loss`` or ``accuracy``, a function of logits and labels."""
         return getattr(self.d2l.Classifier(), name)
 
@@ -328,7 +331,7 @@ class Adapter(ABC):
         self, Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int
     ) -> list[NDArray[Any]]:
         """Return the mean ``Seq2Seq.loss`` of these logits and labels, and the loss of each token."""
-        model = self.d2l.Seq2Seq(self.unused_layer(), self.unused_layer(), tgt_pad, 0.1)
+        model = self.d2l.Seq2Seq(self.build_unused(), self.build_unused(), tgt_pad, 0.1)
         batch = self.tensor(Y_hat), self.tensor(Y)
         return self.to_numpy([model.loss(*batch), model.loss(*batch, averaged=False)])
 
@@ -392,7 +395,7 @@ class Adapter(ABC):
         )
 
     def lesson_question(self, names: dict[str, Any]) -> list[NDArray[Any]]:
-        """Return the letters, numbers and questions (pairs of letters) that a lesson draws a map of."""
+        """Return the letters, numbers and questions (pairs of letters) whose map a lesson draws."""
         return [self.to_numpy(names[name]) for name in ("letters", "numbers", "questions")]
 
     def new_reader(self, names: dict[str, Any], kind: str) -> Any:
@@ -420,14 +423,16 @@ class Adapter(ABC):
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
         """Return a reader's learned table of positions, before and after some steps of training."""
-        train, readers, before = names["train"], [], []
+        train = names["train"]
+        readers: list[Any] = []
+        before: list[NDArray[Any]] = []
 
-        def table(reader: Any) -> NDArray[Any]:
+        def copy_table(reader: Any) -> NDArray[Any]:
             return self.layer(reader).parameters("positions.P")["table"].copy()
 
         def make_reader() -> Any:
             readers.append(self.new_reader(names, "learned"))
-            before.append(table(readers[0]))
+            before.append(copy_table(readers[0]))
             return readers[0]
 
         def run(draw_sequences: Callable[..., Any]) -> None:
@@ -435,7 +440,7 @@ class Adapter(ABC):
                 train(make_reader, 0)
 
         record_first_calls(run, names["draw_sequences"])
-        return [*before, table(readers[0])]
+        return [*before, copy_table(readers[0])]
 
     def lesson_blocks(self, names: dict[str, Any]) -> list[Arrays]:
         """Return the weights of each layer in ``blocks``."""
@@ -447,7 +452,7 @@ class Adapter(ABC):
         return self.projections(names["relative"], "qkv") | {"table": table}
 
     def lesson_arrays(self, examples: Any) -> list[NDArray[Any]]:
-        """Return the examples that a lesson has drawn to test its models."""
+        """Return the examples that a lesson drew to test its models."""
         return self.to_numpy([*examples])
 
     def lesson_weights(

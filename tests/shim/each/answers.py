@@ -1,7 +1,7 @@
 """Compute the cases of compare_frameworks in one framework: ``python -m tests.shim.each.answers FRAMEWORK IN OUT``.
 
 IN and OUT are .npz files. Each framework has its own process, since some cannot be imported together. The names of
-the arrays are explained in tests/shim/compare_frameworks; DJL has a Java program for the same.
+the arrays are explained in tests/shim/compare_frameworks. DJL has a Java program that does the same.
 """
 
 import sys
@@ -14,11 +14,11 @@ import numpy as np
 from tests.shim.each.adapter import Adapter, Arrays
 
 
-def attention(adapter: Adapter, case: Arrays) -> Arrays:
+def compute_attention(adapter: Adapter, case: Arrays) -> Arrays:
     """Compute multi-head attention with the case's masks."""
     queries, keys, values = inputs = [case[name] for name in ("queries", "keys", "values")]
-    sizes = (x.shape[-1] for x in (keys, queries, values))
-    layer = adapter.multi_head(
+    sizes = [x.shape[-1] for x in (keys, queries, values)]
+    layer = adapter.build_multi_head(
         *sizes,
         len(case["W_o"]),
         int(case["num_heads"]),
@@ -39,42 +39,43 @@ def attention(adapter: Adapter, case: Arrays) -> Arrays:
     return {"output": output, "weights": weights} | name_gradients(names, gradients)
 
 
-def alibi(adapter: Adapter, case: Arrays) -> Arrays:
-    """Compute multi-head attention with ALiBi's bias, from the package's slopes and the case's distances."""
+def compute_alibi(adapter: Adapter, case: Arrays) -> Arrays:
+    """Compute multi-head attention with ALiBi's bias: the package's slopes times the case's distances."""
     distances = case["distances"]
     slopes = adapter.call("alibi_slopes", int(case["num_heads"])).astype(distances.dtype)
     bias = -slopes[:, None, None] * distances
-    return {"slopes": slopes} | attention(adapter, case | {"score_bias": bias})
+    return {"slopes": slopes} | compute_attention(adapter, case | {"score_bias": bias})
 
 
-def relative(adapter: Adapter, case: Arrays) -> Arrays:
+def compute_relative(adapter: Adapter, case: Arrays) -> Arrays:
     """Compute dot-product attention with a table of vectors, a row for each distance from query to key."""
     names = ["queries", "keys", "values"]
     inputs = [case[name] for name in names]
-    far, steps = len(case["table"]) // 2, np.arange(case["queries"].shape[1])
-    rows = (steps[:, None] - steps).clip(-far, far) + far
+    largest = len(case["table"]) // 2
+    steps = np.arange(case["queries"].shape[1])
+    rows = (steps[:, None] - steps).clip(-largest, largest) + largest
     distances = {"table": case["table"], "rows": rows}
-    layer = adapter.relative()
+    layer = adapter.build_relative()
     output = layer(*inputs, **distances)
     weights = layer.attention_weights
     gradients = layer.gradients(case["direction"], *inputs, **distances)
     return {"output": output, "weights": weights} | name_gradients([*names, "table"], gradients)
 
 
-def rotary(adapter: Adapter, case: Arrays) -> Arrays:
+def compute_rotary(adapter: Adapter, case: Arrays) -> Arrays:
     X = case["X"]
     offset = int(case["offset"])
     layout = "halves" if case["halves"] else "interleaved"
     sizes = X.shape[-1], int(case["max_len"])
-    layer = adapter.rotary(*sizes, layout=layout, dtype=str(X.dtype))
+    layer = adapter.build_rotary(*sizes, layout=layout, dtype=str(X.dtype))
     output = layer(X, offset=offset)
     gradients = layer.gradients(case["direction"], X, offset=offset)
     return {"output": output} | name_gradients(["X"], gradients)
 
 
-def encoding(adapter: Adapter, case: Arrays) -> Arrays:
+def compute_encoding(adapter: Adapter, case: Arrays) -> Arrays:
     _, max_len, num_hiddens = case["X"].shape
-    layer = adapter.encoding(num_hiddens, 0.0, max_len, dtype=str(case["X"].dtype))
+    layer = adapter.build_encoding(num_hiddens, 0.0, max_len, dtype=str(case["X"].dtype))
     return {"output": layer(case["X"])}
 
 
@@ -83,11 +84,11 @@ def name_gradients(names: list[str], gradients: list[Any]) -> Arrays:
 
 
 KINDS: dict[str, Callable[[Adapter, Arrays], Arrays]] = {
-    "attention": attention,
-    "alibi": alibi,
-    "relative": relative,
-    "rotary": rotary,
-    "encoding": encoding,
+    "attention": compute_attention,
+    "alibi": compute_alibi,
+    "relative": compute_relative,
+    "rotary": compute_rotary,
+    "encoding": compute_encoding,
 }
 
 

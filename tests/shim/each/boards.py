@@ -1,4 +1,4 @@
-"""Helpers to read what training draws, and to act just before it begins."""
+"""Helpers to read what training draws, and to call a function just before training begins."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,13 +26,13 @@ def watch_boards(patch: pytest.MonkeyPatch) -> list[Animator]:
 class HookedBatches:
     """Batches that call a function before the first iteration over them."""
 
-    def __init__(self, batches: Any, first: Callable[[], None]) -> None:
-        self.batches, self.first = batches, first
+    def __init__(self, batches: Any, hook: Callable[[], None]) -> None:
+        self.batches, self.hook = batches, hook
 
     def __len__(self) -> int:
         return len(self.batches)
 
     def __iter__(self) -> Iterator[Any]:
-        self.first()
-        self.first = lambda: None
+        self.hook()
+        self.hook = lambda: None
         return iter(self.batches)

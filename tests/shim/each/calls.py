@@ -1,4 +1,4 @@
-"""A working call of each public name: the callable and its arguments."""
+"""A valid call of each public name: the callable and its arguments."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ class Lazy:
     """A value that depends on the framework, created for each call."""
 
     make: Callable[[Adapter], Any]
-    array: Any = None  # a tensor's content
+    array: Any = None  # a tensor's values
 
 
 def tensor(array: Any, dtype: str) -> Lazy:
@@ -52,7 +52,7 @@ LINEAR_MODEL = Lazy(
 LOGIT_BATCHES = Lazy(lambda adapter: [(resolve(adapter, LOGITS), resolve(adapter, LABELS))])
 LABELLED_BATCHES = Lazy(
     lambda adapter: adapter.d2l.load_array(
-        (resolve(adapter, LOGITS), adapter.labels(LABELS.array)), 2, False
+        (resolve(adapter, LOGITS), adapter.label_tensor(LABELS.array)), 2, False
     )
 )
 IDENTITY = Lazy(lambda adapter: lambda X: X)
@@ -83,7 +83,7 @@ INPUTS: dict[str, tuple[Any, ...]] = {
     "TransformerEncoder": (TOKENS, LENS),
     "TransformerEncoderBlock": (X, LENS),
 }
-SIZES: dict[str, tuple[Any, ...]] = {
+LAYER_ARGS: dict[str, tuple[Any, ...]] = {
     "BERTEncoder": (7, 8, 16, 2, 1, 0.0, 6),
     "BERTModel": (7, 8, 16, 2, 1, 0.0, 6),
     "MaskLM": (7, 6),
@@ -98,14 +98,14 @@ SIZES: dict[str, tuple[Any, ...]] = {
 
 
 def find_signature(call: Callable[..., Any], args: Sequence[Any]) -> Signature:
-    """Return a callable's signature; if it has several, the first that fits these arguments."""
+    """Return a callable's signature; if it has several, return the first that fits these arguments."""
     if isinstance(call, adapter.Layer):
         call = call.layer
     if not isinstance(call, type):
         for method in ("forward", "call"):
             call = getattr(call, method, call)
         return signature(call)
-    declared = getattr(call, "_signatures", None)  # of Flax's layers
+    declared = getattr(call, "_signatures", None)  # Flax's layers have it
     if declared and declared.alternatives:
         forms = declared.alternatives
     elif get_overloads(call.__init__):
@@ -123,11 +123,11 @@ def _fits(form: Signature, args: Sequence[Any]) -> bool:
     return True
 
 
-def sizes(adapter: Adapter, name: str, form: str = "short") -> tuple[Any, ...]:
+def layer_args(adapter: Adapter, name: str, form: str = "short") -> tuple[Any, ...]:
     if name == "GRU":
         has_num_inputs = "num_inputs" in signature(adapter.d2l.GRU).parameters
         return (8, 6, 2, 0.0) if has_num_inputs else (6, 2, 0.0)
-    args = SIZES[name] if name in SIZES else adapter.forms[name]
+    args = LAYER_ARGS[name] if name in LAYER_ARGS else adapter.forms[name]
     return args if isinstance(args, tuple) else args[form]
 
 
@@ -148,7 +148,7 @@ def cpu_call(name: str, *args: Any) -> Call:
         cpu = adapter.d2l.cpu()
         parameters = signature(function).parameters
         devices = {"device": cpu, "devices": [cpu]}
-        kwargs = {name: device for name, device in devices.items() if name in parameters}
+        kwargs = {key: device for key, device in devices.items() if key in parameters}
         if "strategy" in parameters:
             kwargs["strategy"] = recurrent_models(adapter).STRATEGY
         return partial(function, **kwargs)
@@ -157,14 +157,14 @@ def cpu_call(name: str, *args: Any) -> Call:
 
 
 def constructor_call(name: str, form: str) -> Call:
-    return lambda adapter: getattr(adapter.d2l, name), lambda adapter: sizes(adapter, name, form)
+    return lambda adapter: getattr(adapter.d2l, name), partial(layer_args, name=name, form=form)
 
 
 def first_call(name: str) -> Call:
     """Call a new layer, whose sizes are inferred from its input."""
 
     def get(adapter: Adapter) -> Callable[..., Any]:
-        built = adapter.build(name, *sizes(adapter, name))
+        built = adapter.build(name, *layer_args(adapter, name))
         if hasattr(built.layer, "initialize"):  # Gluon's layers must be initialized
             built.layer.initialize()
         return built
@@ -177,7 +177,7 @@ def layer_call(name: str) -> Call:
 
     @cache
     def get(adapter: Adapter) -> Callable[..., Any]:
-        built = adapter.build(name, *sizes(adapter, name))
+        built = adapter.build(name, *layer_args(adapter, name))
         built.randomize(*(x.array for x in INPUTS[name]))
         # Flax's layers have their variables only when bound to them.
         return built.layer.bind(built.variables) if hasattr(built, "variables") else built.layer
@@ -186,7 +186,7 @@ def layer_call(name: str) -> Call:
 
 
 def masked_call(name: str, *shape: int) -> Call:
-    """Call a layer whose sizes are known with a causal mask and a score bias."""
+    """Call a layer whose sizes are known, with a causal mask and a score bias."""
     layer, _ = layer_call(name)
 
     def get(adapter: Adapter) -> Callable[..., Any]:
@@ -210,8 +210,8 @@ def halve(*numbers: Any) -> list[Any]:
     return [x / 2 for x in numbers]
 
 
-def no_step(*args: Any) -> None:
-    """Do an optimizer step that changes nothing."""
+def skip_step(*args: Any) -> None:
+    """Take no step, in place of an optimizer's."""
 
 
 def sgd_arguments(adapter: Adapter) -> tuple[Any, ...]:
@@ -246,7 +246,7 @@ def recurrent_models(adapter: Adapter) -> Any:
     return load_recurrent_models(framework)
 
 
-# A recurrent network from scratch, with 6 tokens, and a vocabulary of 6.
+# A recurrent network from scratch for 6 tokens, and a vocabulary of 6 tokens.
 INITIAL_WEIGHTS = {
     name: np.linspace(-1, 1, int(np.prod(shape))).reshape(shape).astype("float32")
     for name, shape in {
@@ -281,15 +281,15 @@ def get_device(adapter: Adapter) -> Any:
     return next(getattr(x, name) for name in ("device", "ctx", "place") if hasattr(x, name))
 
 
-def optimizer(adapter: Adapter) -> Any:
-    return adapter.descent.optimizer(adapter.linear(3, None), 0.1)
+def build_optimizer(adapter: Adapter) -> Any:
+    return adapter.descent.optimizer(adapter.build_linear(3, None), 0.1)
 
 
 def optimizer_training_call(name: str, *args: Any) -> Call:
     """Train with an optimizer: the arguments are a linear layer, batches, a loss, the optimizer and ``args``."""
 
     def make_arguments(adapter: Adapter) -> tuple[Any, ...]:
-        net = adapter.linear(
+        net = adapter.build_linear(
             3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")}
         )
         batches = [] if name == "train_batch_ch13" else [LABELLED_BATCHES, LABELLED_BATCHES]
@@ -298,7 +298,7 @@ def optimizer_training_call(name: str, *args: Any) -> Call:
         return Lazy(lambda adapter: net), *batches, loss, trainer, *args
 
     def step(adapter: Adapter) -> Callable[..., Any]:
-        batch = resolve(adapter, LOGITS), adapter.labels(LABELS.array)
+        batch = resolve(adapter, LOGITS), adapter.label_tensor(LABELS.array)
         function = cpu_call(name)[0](adapter)
         return lambda net, loss, trainer: function(net, *batch, loss, trainer)
 
@@ -328,7 +328,7 @@ def recommender_call(name: str, *args: Any) -> Call:
     """Train a recommender: the arguments are a network, batches, a loss, a trainer and ``args``."""
 
     def make_arguments(adapter: Adapter) -> tuple[Any, ...]:
-        net = adapter.linear(
+        net = adapter.build_linear(
             3, {"weight": np.ones((3, 3), "float32"), "bias": np.zeros(3, "float32")}
         )
         inputs = [resolve(adapter, LOGITS)] * (3 if name == "train_ranking" else 2)
@@ -466,7 +466,7 @@ GOOD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "synthetic_data": (tensor([2, -3.4], "float32"), 4.2, 3),
     "tokenize": (["a b", "c"], "char"),
     "train_2d": (halve, 2, None),
-    "train_ch11": (no_step, None, {"lr": 0.1}, BATCHES, 5, 1),
+    "train_ch11": (skip_step, None, {"lr": 0.1}, BATCHES, 5, 1),
     "transpose_output": (tensor(np.ones((4, 3, 4)), "float32"), 2),
     "transpose_qkv": (X, 2),
     "truncate_pad": ([1, 2], 3, 0),
@@ -519,11 +519,11 @@ CALLS: dict[str, Call] = {
     "Accumulator.add": method_call("Accumulator", "add", (2,), 1, 2.0),
     "Animator.add": method_call("Animator", "add", (), 1, 2.0),
     "Classifier.accuracy": (
-        lambda adapter: adapter.classifier("accuracy"),
+        lambda adapter: adapter.classifier_method("accuracy"),
         lambda adapter: (LOGITS, LABELS),
     ),
     "Classifier.loss": (
-        lambda adapter: adapter.classifier("loss"),
+        lambda adapter: adapter.classifier_method("loss"),
         lambda adapter: (LOGITS, LABELS),
     ),
     "MTFraEng.build": method_call("MTFraEng", "build", (4,), ["go ."], ["va !"]),
@@ -605,28 +605,19 @@ CALLS: dict[str, Call] = {
     "train_ch3": scratch_training_call("train_ch3", 1),
     "train_ch6": cpu_call(
         "train_ch6",
-        Lazy(lambda adapter: adapter.descent.prepare_model(lambda: adapter.linear(3, None))),
+        Lazy(lambda adapter: adapter.descent.prepare_model(lambda: adapter.build_linear(3, None))),
         *(LABELLED_BATCHES, LABELLED_BATCHES, 1, 0.1),
     ),
     "train_batch_ch13": optimizer_training_call("train_batch_ch13"),
     "train_ch13": optimizer_training_call("train_ch13", 1),
     "train_concise_ch11": (
         lambda adapter: adapter.d2l.train_concise_ch11,
-        lambda adapter: (*adapter.descent.concise(0.1), BATCHES, 1),
+        lambda adapter: (*adapter.descent.concise_optimizer(0.1), BATCHES, 1),
     ),
     "train_epoch_ch3": scratch_training_call("train_epoch_ch3"),
     "train_ranking": recommender_call(
-        *(
-            "train_ranking",
-            None,
-            2,
-            2,
-            1,
-            None,
-            Lazy(lambda adapter: lambda *args: (0.5, 0.5)),
-            {},
-            1,
-        )
+        "train_ranking",
+        *(None, 2, 2, 1, None, Lazy(lambda adapter: lambda *args: (0.5, 0.5)), {}, 1),
     ),
     "train_recsys_rating": recommender_call(
         "train_recsys_rating", 1, None, Lazy(lambda adapter: lambda *args: 0.5)
@@ -636,7 +627,7 @@ CALLS: dict[str, Call] = {
 
 
 def image_model_call(name: str, *args: Any) -> Call:
-    """Create and call an image model, since in JAX only a call checks its sizes."""
+    """Create and call an image model, since JAX checks its sizes only in a call."""
 
     def get(adapter: Adapter) -> Callable[..., Any]:
         kind = getattr(adapter.d2l, name)
@@ -653,7 +644,7 @@ def image_model_call(name: str, *args: Any) -> Call:
     return get, lambda adapter: args
 
 
-# Calls that are too slow or need too much data to be made with good arguments.
+# Calls that are only made with bad arguments: with good ones they take too long or need too much data.
 ERROR_CALLS: dict[str, Call] = {
     "train_epoch_ch8, its functions": (
         lambda adapter: partial(cpu_call("train_epoch_ch8")[0](adapter), use_random_iter=False),
@@ -661,7 +652,7 @@ ERROR_CALLS: dict[str, Call] = {
             max,
             TOKEN_BATCHES,
             max,
-            optimizer(adapter) if "tensorflow" in adapter.d2l.__name__ else max,
+            build_optimizer(adapter) if "tensorflow" in adapter.d2l.__name__ else max,
         ),
     ),
     "LeNet": image_model_call("LeNet", 0.1, 10),
@@ -673,7 +664,7 @@ ERROR_CALLS: dict[str, Call] = {
     "update_G": direct_call("update_G", LOGITS, max, max, max, None),
 }
 
-# Names that are not called; nor are the framework's own functions under D2L's names.
+# Names that are not called. The framework's own functions under D2L's names are not called either.
 SKIPPED = {
     name: reason
     for reason, names in {

@@ -1,4 +1,4 @@
-"""Inputs for the attention layers, fixed or drawn, the same for every framework."""
+"""Inputs for the attention layers, fixed or drawn at random, the same for every framework."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ def make_case(
     dtype: str = "float64",
     seed: int = 0,
 ) -> Case:
-    """Make random input; ``steps`` are the numbers of queries and keys, ``sizes`` those of a query, key and value."""
+    """Make random input; ``steps`` are the numbers of queries and keys, ``sizes`` the widths of these and of values."""
     rng = np.random.default_rng(seed)
     (num_queries, num_keys), (q, k, v) = steps, sizes
 
@@ -90,10 +90,10 @@ def make_case(
     return Case(random(num_queries, q), random(num_keys, k), random(num_keys, v), valid_lens)
 
 
-# Batch, queries, keys; sizes of a query, key and value.
+# Batch, queries, keys; widths of a query, key and value.
 SIZES = st.integers(1, 6)
 ANY_SHAPE = st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(1, 5), SIZES, SIZES, SIZES)
-# The smallest and the largest value of each, and some in between.
+# These have the smallest and the largest value of each, and some in between.
 SHAPES = [
     (2, 3, 4, 5, 6, 3),
     (3, 4, 5, 6, 1, 6),
@@ -105,12 +105,12 @@ SHAPES = [
 
 
 def shapes() -> st.SearchStrategy[Any]:
-    """Draw any shape in PyTorch, one of a few in frameworks that rebuild each operation for each shape."""
+    """Draw any shape in PyTorch, or one of a few in frameworks that rebuild each operation for each shape."""
     return ANY_SHAPE if takes_any_shape() else st.sampled_from(SHAPES)
 
 
 def takes_any_shape() -> bool:
-    """Return whether the framework is PyTorch, for which tests/conftest.py draws more examples."""
+    """Return whether the framework is PyTorch, for which tests/conftest.py sets more examples."""
     return settings().max_examples > 15
 
 
@@ -160,7 +160,7 @@ def make_weights(
 
 
 def reference_multi_head(
-    weights: dict[str, np.ndarray], num_heads: int, *inputs: Any, **named: Any
+    weights: dict[str, np.ndarray], num_heads: int, *inputs: Any, **kwargs: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the reference's output and attention weights with these projections."""
     projections = {
@@ -169,7 +169,7 @@ def reference_multi_head(
         )
         for role in "qkvo"
     }
-    return reference.multi_head_attention(*inputs, num_heads=num_heads, **projections, **named)
+    return reference.multi_head_attention(*inputs, num_heads=num_heads, **projections, **kwargs)
 
 
 def assert_gradients(
@@ -179,7 +179,7 @@ def assert_gradients(
     direction: np.ndarray,
     **masks: Any,
 ) -> None:
-    """Compare a layer's gradients with the reference's: for queries, keys, values and the finite part of a bias."""
+    """Compare a layer's gradients by queries, keys, values and the finite part of a bias with the reference's."""
     inputs = {"queries": case.queries, "keys": case.keys, "values": case.values}
     if "score_bias" in masks:
         inputs["score_bias"] = masks["score_bias"]
@@ -195,7 +195,7 @@ def assert_gradients(
 
 
 def assert_close(got: np.ndarray, want: Any, tolerance: float | None = None) -> None:
-    """Check that shapes are equal, and values as far as ``got``'s dtype allows."""
+    """Check that shapes are equal, and values within the tolerance of ``got``'s dtype."""
     tolerance = tolerance or TOLERANCE[str(got.dtype)]
     assert got.shape == np.shape(want)
     np.testing.assert_allclose(got.astype(np.float64), want, rtol=tolerance, atol=tolerance)

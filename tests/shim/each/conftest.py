@@ -1,4 +1,4 @@
-"""Fixtures of the tests of each framework: upstream's d2l, a reader's own code, closed figures."""
+"""Fixtures for the tests of each framework."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -15,8 +15,8 @@ from tests.shim.each.adapter import Adapter
 
 
 @pytest.fixture(autouse=True)
-def seeded(adapter: Adapter) -> Iterator[None]:
-    """Seed all generators, and let no error of this test be raised in the next one."""
+def seed_generators(adapter: Adapter) -> Iterator[None]:
+    """Seed all generators; after the test, wait for background operations, so that their errors are raised in it."""
     random.seed(0)
     np.random.seed(0)
     adapter.seed(0)
@@ -37,7 +37,7 @@ def oracle(request: pytest.FixtureRequest) -> ModuleType:
 def load_upstream(oracle: ModuleType, pytestconfig: pytest.Config) -> Callable[[str], Any]:
     """Return a function that imports a version of upstream's d2l.
 
-    If the import fails, so do the tests: otherwise nothing would be compared.
+    If the import fails, the tests fail: otherwise nothing would be compared.
     """
     if pytestconfig.getoption("without_upstream"):
         pytest.skip("--without-upstream")
@@ -56,8 +56,8 @@ def upstream(load_upstream: Callable[[str], Any]) -> Any:
 
 
 @pytest.fixture
-def short_is_long(adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where long input is computed block by block, let 4 queries be long, and a block 3 (in JAX of 1 example)."""
+def force_blockwise(adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make blockwise attention, if the framework has it, begin at 4 queries, with blocks of 3 (in JAX of 1 example)."""
     name = f"{adapter.d2l.__name__}._blockwise"
     if find_spec(name):
         monkeypatch.setattr(f"{name}.MIN_QUERIES", 4)
@@ -68,7 +68,7 @@ def short_is_long(adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def descent(adapter: Adapter) -> Any:
-    """Return the framework's descent by hand; where D2L has no such chapters, check that their names are errors."""
+    """Return the framework's gradient descent; if D2L has no such chapters, check that their names are missing."""
     if adapter.descent is None:
         adapter.assert_missing("linreg", "train_ch3", "train_ch6", "train_ch11")
         pytest.skip("D2L has no such chapters in this framework")
@@ -76,6 +76,6 @@ def descent(adapter: Adapter) -> Any:
 
 
 @pytest.fixture
-def no_figures_left() -> Iterator[None]:
+def close_figures() -> Iterator[None]:
     yield
     plt.close("all")

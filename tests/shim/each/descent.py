@@ -1,4 +1,4 @@
-"""Gradient descent as a reader of D2L writes it: a subclass in ``descent`` of each framework that D2L has it for."""
+"""Gradient descent as a reader of D2L writes it; a framework for which D2L has it has a subclass in its ``descent``."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -23,17 +23,17 @@ class Descent(ABC):
         batch_size: int,
         d2l: Any = None,
     ) -> None:
-        """Do a step of ``d2l.sgd`` along the gradients of a loss."""
+        """Take a step of ``d2l.sgd`` along the gradients of a loss."""
         loss().backward()
         (d2l or self.d2l).sgd(params, lr, batch_size)
 
     @abstractmethod
-    def trainer(self, params: Sequence[Any], *args: Any) -> Any:
-        """Do a step of ``train_ch11``; the last arguments are the states and the hyperparameters."""
+    def take_step(self, params: Sequence[Any], *args: Any) -> Any:
+        """Take a step of ``train_ch11``; the last arguments are the states and the hyperparameters."""
 
     @abstractmethod
-    def concise(self, lr: float) -> tuple[Any, dict[str, Any]]:
-        """Return optimizer and hyperparameters for ``train_concise_ch11``; its gradients may have a factor."""
+    def concise_optimizer(self, lr: float) -> tuple[Any, dict[str, Any]]:
+        """Return an optimizer and hyperparameters for ``train_concise_ch11``; they allow for a factor in its loss."""
 
     @abstractmethod
     def losses(self, y_hat: Any, y: Any) -> Any:
@@ -52,19 +52,19 @@ class Descent(ABC):
         """Return a layer followed by dropout."""
 
     def prepare_model(self, make: Callable[[], Any]) -> Any:
-        """Return the model for ``train_ch6``, or where it wants one, a function that makes it."""
+        """Return the model for ``train_ch6``, or a function that makes it if ``train_ch6`` needs one."""
         return make()
 
     def train_ch6(
         self,
         make: Callable[[], Any],
-        first: Callable[[Any], None],
+        hook: Callable[[Any], None],
         batches: Any,
         *args: Any,
         d2l: Any = None,
     ) -> Any:
-        """Train a model with ``d2l.train_ch6`` and return it; ``first`` is called with it before the first step."""
+        """Train a model with ``d2l.train_ch6`` and return it; ``hook`` is called with it before the first step."""
         net = self.prepare_model(make)
-        hooked = HookedBatches(batches, lambda: first(net))
+        hooked = HookedBatches(batches, lambda: hook(net))
         assert (d2l or self.d2l).train_ch6(net, hooked, *args, self.CPU) is None
         return net

@@ -1,24 +1,25 @@
-"""Helpers of test_oracle.py, which calls upstream's d2l alongside this project's.
+"""Helpers for test_oracle.py, which calls upstream's d2l alongside this project's.
 
-Each framework but MLX, which upstream does not have, defines these names in its ``oracle``:
+Each framework except MLX, which upstream does not have, defines these names in its ``oracle``, some only if needed:
 
 ``UPSTREAM``
-    maps a version to a function that imports it, or raises ImportError. Only 1.0.3 has JAX, only 0.17.6 PaddlePaddle
+    maps a version to a function that imports it, or raises ImportError. Only 1.0.3 has JAX, and only 0.17.6 has
+    PaddlePaddle
 ``FORMS``
-    arguments of each layer that upstream takes as well, if they differ from those below
+    arguments of each layer that upstream accepts as well, if they differ from those below
 ``OLDER_FORMS``
-    arguments that 0.17.6 takes, if they differ
-``twin(ours, theirs, *inputs)``
+    arguments that 0.17.6 accepts, if they differ
+``build_twin(ours, theirs, *inputs)``
     upstream's layer as the adapter's ``Layer``, with the parameters of ours
 ``NOT_COMPARED``
     maps a version to names and reasons
 ``translate(adapter, d2l, name, tokens, lens)``
-    replaces the function below
-``xavier(function)``
-    the parameters after ``init_seq2seq``, from a fixed seed
+    replaces ``translate`` below
+``draw_xavier_parameters(function)``
+    the parameters that ``init_seq2seq`` draws with a fixed seed
 ``MODELS``, ``RECURRENT``, ``LANGUAGE``
-    modules or objects with models as a reader writes them, and ``copy(ours, theirs)`` for their parameters
-``INTEGERS``
+    modules or objects with models as a reader writes them, and with ``copy(ours, theirs)`` for their parameters
+``BATCH_DTYPE``
     the dtype of the batches for ``train_seq2seq``
 ``parameters(net)``
     the trained parameters of a network
@@ -68,34 +69,34 @@ LONG_FORMS: dict[str, tuple[Any, ...]] = {
     "Residual": (4, 8, True, 2),
     "TransformerEncoder": (7, *_SIZES, 16, 2, 2, 0.0),
 }
-OLDER = Path(sys.prefix, "d2l-0.17")  # where `make` puts it
+OLDER_FOLDER = Path(sys.prefix, "d2l-0.17")  # where `make` puts it
 
 
-def older(module: str) -> ModuleType:
+def import_older(module: str) -> ModuleType:
     """Import the module ``d2l.MODULE`` of version 0.17.6 under another name, alongside that of 1.0.3."""
     name = f"d2l_0_17.{module}"
     if name not in sys.modules:
-        spec = spec_from_file_location(name, OLDER / "d2l" / f"{module}.py")
-        if spec is None or spec.loader is None or not OLDER.exists():
-            raise ImportError(f"{OLDER}: there is no d2l 0.17.6; `make env` installs it")
-        sys.modules[name] = module_from_spec(spec)  # the module looks itself up there
+        spec = spec_from_file_location(name, OLDER_FOLDER / "d2l" / f"{module}.py")
+        if spec is None or spec.loader is None or not OLDER_FOLDER.exists():
+            raise ImportError(f"{OLDER_FOLDER}: there is no d2l 0.17.6; `make env` installs it")
+        sys.modules[name] = module_from_spec(spec)  # where the module looks itself up
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
 
 
 def make_decoder(adapter: Adapter) -> Any:
-    """Make a minimal decoder: its state is the encoder's, its outputs are looked up."""
+    """Make a minimal decoder, which computes outputs from embeddings and the encoder's last state."""
     d2l = adapter.d2l
 
     class Decoder(adapter.Block):  # type: ignore[name-defined, misc]
         def __init__(self) -> None:
             super().__init__()
             self.embedding = adapter.Embedding(7, 4)
-            self.dense = adapter.dense(4, 7)
+            self.dense = adapter.build_dense(4, 7)
 
         def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
             state = enc_all_outputs[1]
-            if isinstance(state, list) and len(state[0].shape) == 3:  # MXNet's in 0.17
+            if isinstance(state, list) and len(state[0].shape) == 3:  # in MXNet, 0.17
                 (state,) = state
             return state[-1]
 
@@ -104,11 +105,11 @@ def make_decoder(adapter: Adapter) -> Any:
             features = d2l.tanh(self.embedding(X) + d2l.expand_dims(state, 1))
             return self.dense(features), features[:, -1]
 
-    setattr(Decoder, adapter.CALL, Decoder.forward)
+    setattr(Decoder, adapter.CALL_METHOD, Decoder.forward)
     return adapter.initialize(Decoder())
 
 
-def make_pair(adapter: Adapter) -> Any:
+def make_pair_class(adapter: Adapter) -> Any:
     """Return a class like the ``EncoderDecoder`` of 0.17.6, which also returns the state."""
 
     class Pair(adapter.Block):  # type: ignore[name-defined, misc]
@@ -119,7 +120,7 @@ def make_pair(adapter: Adapter) -> Any:
         def forward(self, X: Any, Y: Any, lens: Any) -> Any:
             return self.decoder(Y, self.decoder.init_state(self.encoder(X, lens), lens))
 
-    setattr(Pair, adapter.CALL, Pair.forward)
+    setattr(Pair, adapter.CALL_METHOD, Pair.forward)
     return Pair
 
 
@@ -127,7 +128,7 @@ def make_model(adapter: Adapter, d2l: Any, name: str, *inputs: Any) -> Any:
     """Make an ``EncoderDecoder`` or a ``Seq2Seq`` with fixed parameters, and call it with the inputs."""
     parts = d2l.Seq2SeqEncoder(7, 6, 4, 2), make_decoder(adapter)
     model = d2l.EncoderDecoder(*parts) if name == "EncoderDecoder" else d2l.Seq2Seq(*parts, 0, 0.1)
-    with warnings.catch_warnings(action="ignore"):  # Keras 3 wants *args by name
+    with warnings.catch_warnings(action="ignore"):  # Keras 3 warns about *args
         adapter.layer(model).randomize(*inputs)
     return model
 
@@ -135,8 +136,7 @@ def make_model(adapter: Adapter, d2l: Any, name: str, *inputs: Any) -> Any:
 def run_interface(adapter: Adapter, Class: Any) -> None:
     """Make an object of an interface class, and call it."""
     layer = Class()
-    if hasattr(layer, "attention_weights"):
-        raise AssertionError("there are no weights yet")
+    assert not hasattr(layer, "attention_weights")
     X = np.zeros((2, 3), "float32")
     layer.init_state(X) if hasattr(layer, "init_state") else adapter.layer(layer)(X)
 
@@ -155,8 +155,8 @@ def translate(adapter: Adapter, d2l: Any, name: str, tokens: Any, lens: Any) -> 
 def train_or_predict(
     adapter: Adapter, oracle: Any, d2l: Any, name: str, vocab: Any, batch: list[Any]
 ) -> Any:
-    """Return an ``EncoderDecoder``'s parameters after ``train_seq2seq``, or its ``predict_seq2seq``."""
-    arrays = [array.astype(oracle.INTEGERS) for array in batch]
+    """Return an ``EncoderDecoder``'s parameters after ``train_seq2seq``, or the result of ``predict_seq2seq``."""
+    arrays = [array.astype(oracle.BATCH_DTYPE) for array in batch]
     net = make_model(adapter, d2l, "EncoderDecoder", arrays[0], arrays[2], arrays[1])
     adapter.seed(5)
     if name == "predict_seq2seq":
@@ -168,7 +168,7 @@ def train_or_predict(
     return adapter.to_numpy([*oracle.parameters(net)])
 
 
-class ModuleWith:
+class PatchedModule:
     """A module with some names replaced."""
 
     def __init__(self, module: Any, **names: Any) -> None:

@@ -1,6 +1,6 @@
 """Recurrent language models as a reader of D2L writes them: the object ``RECURRENT`` in a framework's ``recurrent``.
 
-JAX's ``recurrent`` has functions with the same names, since Flax's models do not hold their parameters.
+JAX's ``recurrent`` has functions with the same names, since Flax's models do not contain their parameters.
 """
 
 from importlib import import_module
@@ -22,9 +22,9 @@ def load_recurrent_models(framework: str) -> Any:
 class ClassModels(Descent):
     """Models made of the classes of D2L 1.0."""
 
-    Layer: Any  # of the adapter
-    INTEGERS = "int32"
-    ACTIVATION = staticmethod(np.tanh)  # the framework's, in its recurrent layer
+    Layer: Any  # the adapter's
+    INTEGER_DTYPE = "int32"
+    ACTIVATION = staticmethod(np.tanh)  # that of the framework's recurrent layer
 
     def make_layer(self, d2l: Any, vocab_size: int, num_hiddens: int) -> Any:
         return d2l.RNN(num_hiddens)
@@ -34,23 +34,24 @@ class ClassModels(Descent):
         raise NotImplementedError
 
     def set_parameters(self, model: Any, start: Start) -> None:
-        """Set the parameters of a model of the framework's layers, or keep its random ones."""
+        """Set the parameters of a model of the framework's layers; by default keep its random ones."""
 
     def layer_weights(self, model: Any) -> Start:
         """Return the weights of a model of the framework's layers."""
         raise NotImplementedError
 
     def model(self, name: str, start: Start, lr: float = 1.0, d2l: Any = None) -> Any:
-        """Make a model; one from scratch starts from these weights."""
-        d2l, sizes = d2l or self.d2l, start["W_xh"].shape
+        """Make a model; if it is from scratch, it starts from these weights."""
+        d2l = d2l or self.d2l
+        sizes = start["W_xh"].shape
         is_scratch = name == "RNNLMScratch"
         rnn = d2l.RNNScratch(*sizes) if is_scratch else self.make_layer(d2l, *sizes)
         model = getattr(d2l, name)(rnn, sizes[0], lr)
-        model(self.Layer.tensor(np.zeros((1, 1), self.INTEGERS)))
+        model(self.Layer.tensor(np.zeros((1, 1), self.INTEGER_DTYPE)))
         if is_scratch:
             for part, names in (rnn, ("W_xh", "W_hh", "b_h")), (model, ("W_hq", "b_q")):
-                for each in names:
-                    self.set_parameter(part, each, start[each])
+                for parameter in names:
+                    self.set_parameter(part, parameter, start[parameter])
         else:
             self.set_parameters(model, start)
         return model
@@ -64,14 +65,14 @@ class ClassModels(Descent):
         return {name: np.array(self.Layer.to_numpy(x)) for name, x in weights.items()}
 
     def logits(self, model: Any, tokens: Any, *state: Any) -> Any:
-        inputs = tokens.astype(self.INTEGERS), *state
+        inputs = tokens.astype(self.INTEGER_DTYPE), *state
         return self.Layer.to_numpy(model(*self.Layer.to_tensors(inputs)))
 
     def layer(self, name: str, start: Start, inputs: Any, state: Any = None) -> Any:
-        """Apply the recurrent layer alone to (steps, batch, inputs); return outputs and a state."""
+        """Apply only the recurrent layer to (steps, batch, inputs); return outputs and a state."""
         states = None if state is None else self.Layer.to_tensors([state])
         outputs, state = self.model(name, start).rnn(self.Layer.tensor(inputs), states)
-        return np.array([self.Layer.to_numpy(each) for each in outputs]), self.Layer.to_numpy(state)
+        return np.array([self.Layer.to_numpy(x) for x in outputs]), self.Layer.to_numpy(state)
 
     def fit(self, model: Any, data: Any, clip: float) -> None:
         self.d2l.Trainer(max_epochs=1, gradient_clip_val=clip).fit(model, data)
@@ -83,7 +84,7 @@ class ClassModels(Descent):
 class FunctionModels(Descent):
     """Models made of the functions of D2L 0.17."""
 
-    Layer: Any  # of the adapter
+    Layer: Any  # the adapter's
 
     @property
     def devices(self) -> tuple[Any, ...]:
@@ -97,15 +98,16 @@ class FunctionModels(Descent):
         def get_params(vocab_size: int, num_hiddens: int, *device: Any) -> list[Any]:
             if start["W_xh"].shape != (vocab_size, num_hiddens):
                 got = f"{vocab_size} and {num_hiddens}"
-                raise ValueError(f"sizes: got {got}; need those of the start")
-            return [self.variable(each) for each in start.values()]
+                raise ValueError(f"sizes: got {got}; need those of the initial weights")
+            return [self.variable(x) for x in start.values()]
 
         def init_state(batch_size: int, num_hiddens: int, *device: Any) -> Any:
             return (d2l.zeros((batch_size, num_hiddens)),)
 
         def forward(inputs: Any, state: Any, params: Any) -> Any:
             W_xh, W_hh, b_h, W_hq, b_q = params
-            (H,), outputs = state, []
+            (H,) = state
+            outputs = []
             for X in inputs:
                 H = d2l.tanh(d2l.matmul(X, W_xh) + d2l.matmul(H, W_hh) + b_h)
                 outputs.append(d2l.matmul(H, W_hq) + b_q)
@@ -157,9 +159,9 @@ class FunctionModels(Descent):
         (d2l or self.d2l).train_ch8(net, batches, vocab, lr, num_epochs, self.CPU)
 
     def clip_gradients(self, gradients: list[Any], theta: float, d2l: Any = None) -> list[Any]:
-        net = SimpleNamespace(params=[self.variable(np.zeros_like(each)) for each in gradients])
-        no_step = SimpleNamespace(sgd=lambda *args: None)
+        net = SimpleNamespace(params=[self.variable(np.zeros_like(x)) for x in gradients])
+        skip_step = SimpleNamespace(sgd=lambda *args: None)
         for param, gradient in zip(net.params, self.Layer.to_tensors(gradients), strict=True):
-            self.sgd([param], lambda x=param, g=gradient: (x * g).sum(), 0.0, 1, no_step)
+            self.sgd([param], lambda x=param, g=gradient: (x * g).sum(), 0.0, 1, skip_step)
         (d2l or self.d2l).grad_clipping(net, theta)
         return self.Layer.to_numpy([param.grad for param in net.params])

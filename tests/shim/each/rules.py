@@ -4,7 +4,7 @@ A rule applies to every public name that has a parameter of this name, in every 
 ``function.parameter`` replace those for ``parameter``.
 
 The tables map a need to the parameters that have it, separated by spaces. In a message, ``...`` stands for
-anything; with ``what: need`` the message names ``what`` instead of the parameter.
+any text; with ``what: need`` the message names ``what`` instead of the parameter.
 """
 
 import re
@@ -20,7 +20,7 @@ from tests.shim.each.calls import Lazy, tensor
 
 @dataclass(frozen=True)
 class BadValue:
-    """A bad value and its error message, in which ``...`` stands for anything."""
+    """A bad value and its error message, in which ``...`` stands for any text."""
 
     value: Any
     error: type[Exception]
@@ -39,7 +39,7 @@ def type_name(x: Any) -> str:
 
 
 def show_dtype(x: Any) -> str:
-    """Return how messages show what should have been an array of numbers."""
+    """Return how messages show a value that should have been an array of numbers."""
     return f"{type_name(x)} of dtype {np.asarray(x).dtype}"
 
 
@@ -63,10 +63,10 @@ DEFECTS: dict[str, Callable[[np.ndarray], tuple[Any, type[Exception], str]]] = {
     "a dimension more": lambda x: _bad_shape(x[None]),
     "a row more": lambda x: _bad_shape(np.concatenate([x, x[:1]])),
     "a column more": lambda x: _bad_shape(np.concatenate([x, x[..., :1]], -1)),
-    "nothing": lambda x: _bad_shape(x[..., :0]),
+    "no features": lambda x: _bad_shape(x[..., :0]),
     "integers": lambda x: _bad_dtype(x, "int32"),
     "bools": lambda x: _bad_dtype(x, "bool"),
-    "no integers": lambda x: _bad_dtype(x + 0.5, "float32"),
+    "floats": lambda x: _bad_dtype(x + 0.5, "float32"),
     "fractions": lambda x: (tensor(x + 0.5, "float32"), ValueError, "dtype float32 with fractions"),
     "below 0": lambda x: _bad_first_number(x, -1),
     "too large": lambda x: _bad_first_number(x, 99),
@@ -80,7 +80,7 @@ NOT_INTEGERS = "1", 1.5, True, None, (), OBJECT
 NOT_NUMBERS = "fast", True, None, (), OBJECT
 NOT_STRINGS = 3, None, [], OBJECT
 NOT_LISTS = 3, "no", None, OBJECT
-NOT_EITHER = 3, "no", None, [], OBJECT  # neither functions nor filled lists
+NOT_CALLABLES_OR_LISTS = 3, "no", None, [], OBJECT
 
 SIZES = """
     alibi_slopes.num_heads batch_size embed_size eval_step feature_dim ffn_num_hiddens ffn_num_input
@@ -93,22 +93,24 @@ COUNTS = """
     every_n k max_epochs norm_shape strides transpose_output.num_heads transpose_qkv.num_heads
     load_data_fashion_mnist.resize load_data_nmt.num_examples
 """
-FROM_0 = "K min_freq num_gpus num_noise_words num_preds offset SyntheticRegressionData.num_val check_len.n hit_and_auc.k"
+COUNTS_FROM_0 = """
+    K min_freq num_gpus num_noise_words num_preds offset SyntheticRegressionData.num_val check_len.n hit_and_auc.k
+"""
 SHARES = "iou_threshold nms_threshold pos_threshold"
-AT_LEAST_0, AT_LEAST_1 = "an integer of at least 0", "an integer of at least 1"
-A_LAYER = "a layer or a function"
+INTEGER_FROM_0, INTEGER_FROM_1 = "an integer of at least 0", "an integer of at least 1"
+LAYER_OR_FUNCTION = "a layer or a function"
 VOCABULARY = "a vocabulary, such as a Vocab"
 DEVICES = "a list of devices, at least one"
 
 # fmt: off
 WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] = [
     (NOT_INTEGERS, show_value, {
-        AT_LEAST_1: SIZES,
-        AT_LEAST_0: FROM_0,
-        f"gpu: {AT_LEAST_0}": "i",
+        INTEGER_FROM_1: SIZES,
+        INTEGER_FROM_0: COUNTS_FROM_0,
+        f"gpu: {INTEGER_FROM_0}": "i",
         "an integer": "max_tokens",
     }),
-    (("1", 1.5, True, OBJECT), show_value, {AT_LEAST_1: COUNTS, AT_LEAST_0: "seed"}),
+    (("1", 1.5, True, OBJECT), show_value, {INTEGER_FROM_1: COUNTS, INTEGER_FROM_0: "seed"}),
     (NOT_NUMBERS, show_value, {
         "a probability, from 0 to 1": "dropout",
         "a number": """learning_rate sigma bot_mul eps SGD.lr sgd.lr train_ch3.lr train_ch6.lr
@@ -125,17 +127,17 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     (("no", 1.5, (), OBJECT), type_name, {
         "True or False": "bias use_bias causal is_train use_random_iter use_1x1conv",
     }),
-    ((1,), type_name, {"True or False": "bias use_bias causal"}),  # others take 0 and 1
-    (NOT_EITHER, show_value, {
-        A_LAYER: """evaluator f f_grad forward_fn get_params init_state layer loss net net_D net_fn net_G objective
-        trainer_fn updater train_2d.trainer""",
+    ((1,), type_name, {"True or False": "bias use_bias causal"}),  # others accept 0 and 1
+    (NOT_CALLABLES_OR_LISTS, show_value, {
+        LAYER_OR_FUNCTION: """evaluator f f_grad forward_fn get_params init_state layer loss net net_D net_fn net_G
+        objective trainer_fn updater train_2d.trainer""",
         "a model with an encoder and a decoder": "predict_seq2seq.net",
         VOCABULARY: "src_vocab tgt_vocab",
         "a pandas table with user_id, item_id, rating, timestamp": """
         load_data_ml100k.data split_data_ml100k.data""",
         "a list of arrays, at least one": "split_batch_multi_inputs.X",
     }),
-    (NOT_EITHER, type_name, {
+    (NOT_CALLABLES_OR_LISTS, type_name, {
         "a layer": """rnn encoder decoder train_ch6.net train_batch_ch13.net train_ch13.net
         evaluate_accuracy_gpus.net""",
         "a ... recurrent layer": "rnn_layer",
@@ -215,22 +217,22 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
 ]
 # fmt: on
 
-# Wrong values, by how messages show them.
+# Wrong values; each key is how messages show the value.
 
 
 def numbers(*values: float) -> dict[str, Any]:
     return {str(x): x for x in values}
 
 
-NAN, INFINITY, MANY = float("nan"), float("inf"), 2**40
+NAN, INFINITY, HUGE_NUMBER = float("nan"), float("inf"), 2**40
 EQUAL_SHARES = "a multiple of num_heads, so that every head gets an equal share"
 
 # fmt: off
 WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
-    (numbers(0, -1), {AT_LEAST_1: f"{SIZES} {COUNTS}"}),
-    (numbers(MANY), {"an integer of at most 2147483647": SIZES}),
-    (numbers(-1), {AT_LEAST_0: f"{FROM_0} seed", f"gpu: {AT_LEAST_0}": "i"}),
-    (numbers(128, MANY), {"gpu: an integer of at most 127": "i"}),
+    (numbers(0, -1), {INTEGER_FROM_1: f"{SIZES} {COUNTS}"}),
+    (numbers(HUGE_NUMBER), {"an integer of at most 2147483647": SIZES}),
+    (numbers(-1), {INTEGER_FROM_0: f"{COUNTS_FROM_0} seed", f"gpu: {INTEGER_FROM_0}": "i"}),
+    (numbers(128, HUGE_NUMBER), {"gpu: an integer of at most 127": "i"}),
     ({"8 with num_heads 3": 3}, {f"num_hiddens: {EQUAL_SHARES}": "num_heads transpose_qkv.num_heads"}),
     (numbers(-0.1, 1.5, 2, NAN), {
         "a probability, from 0 to 1": "dropout",
@@ -268,7 +270,7 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
 ]
 # fmt: on
 
-# Arrays that are spoilt, by how.
+# Defects of arrays.
 
 TOKENS = "BERTEncoder.tokens BERTModel.tokens Seq2SeqEncoder.X TransformerEncoder.X"
 LENGTHS = "shape (2,), a length per example, or (2, 3), one per query"
@@ -311,7 +313,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
             assigned_bb offset_inverse.anchors offset_inverse.offset_preds positive negative""",
         "X, w and b: one floating-point dtype": "linreg.X linreg.w linreg.b",
     },
-    "no integers": {"an integer dtype": "valid_lens valid_len Y"},
+    "floats": {"an integer dtype": "valid_lens valid_len Y"},
     "bools": {
         "an integer dtype": f"valid_lens {TOKENS} segments pred_positions valid_len Y",
         "a dtype of numbers": "transpose_qkv.X transpose_output.X",
@@ -357,7 +359,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         f"{LENGTHS}": "valid_lens",
         "an image (...)": "colormap feature",
     },
-    "nothing": {
+    "no features": {
         "at least one feature": "queries",
         f"{LENGTHS}": "valid_lens",
         "at least one feature, in the last dimension": """
@@ -423,22 +425,22 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
 # fmt: on
 
 
-def _find_bad_values(parameter: str, replaced: Any) -> Iterator[BadValue]:
+def _apply_rules(parameter: str, good: Any) -> Iterator[BadValue]:
     """Yield the bad values of all rules for this parameter, or ``function.parameter``."""
     for values, show, needs in WRONG_TYPES:
-        for what, need in _needs(needs, parameter):
+        for what, need in _match_needs(needs, parameter):
             yield from (BadValue(x, TypeError, show(x), need, what) for x in values)
     for by_message, needs in WRONG_VALUES:
-        for what, need in _needs(needs, parameter):
+        for what, need in _match_needs(needs, parameter):
             yield from (BadValue(x, ValueError, got, need, what) for got, x in by_message.items())
-    if isinstance(replaced, Lazy) and replaced.array is not None:
+    if isinstance(good, Lazy) and good.array is not None:
         for defect, needs in DEFECT_NEEDS.items():
-            for what, need in _needs(needs, parameter):
-                x, error, got = DEFECTS[defect](replaced.array)
+            for what, need in _match_needs(needs, parameter):
+                x, error, got = DEFECTS[defect](good.array)
                 yield BadValue(x, error, "..." if what else got, need, what)
 
 
-def _needs(needs: dict[str, str], parameter: str) -> Iterator[tuple[str, str]]:
+def _match_needs(needs: dict[str, str], parameter: str) -> Iterator[tuple[str, str]]:
     """Yield each need of a parameter, with the name in the message if that is not the parameter's."""
     for need, parameters in needs.items():
         if parameter in parameters.split():
@@ -477,22 +479,22 @@ UNCHECKED: dict[str, str] = {
 }
 
 
-def bad_values(framework: str, call: str, parameter: Parameter, replaced: Any) -> list[BadValue]:
-    """Return bad values for a parameter of a call, without None if None is a good value.
+def find_bad_values(framework: str, call: str, parameter: Parameter, good: Any) -> list[BadValue]:
+    """Return bad values for a parameter of a call; None is not among them if it is a good value.
 
-    Raises LookupError for a parameter without a rule that is not listed in ``UNCHECKED``.
+    Raises LookupError if the parameter has no rule and is not listed in ``UNCHECKED``.
     """
     name = f"{call.partition(',')[0]}.{parameter.name}"
     if UNCHECKED.keys() & {name, f"{framework}.{name}"}:
         return []
-    takes_none = parameter.default is None or replaced is None
-    values = [*_find_bad_values(name, replaced)] or [*_find_bad_values(parameter.name, replaced)]
+    takes_none = parameter.default is None or good is None
+    values = [*_apply_rules(name, good)] or [*_apply_rules(parameter.name, good)]
     if not values and parameter.name not in UNCHECKED:
         raise LookupError(f"{name} has no rule")
     return [bad for bad in values if not (takes_none and bad.value is None)]
 
 
 def matches_message(expected: str, message: str) -> bool:
-    """Return whether a message is the expected one, in which ``...`` stands for anything."""
+    """Return whether a message is the expected one, in which ``...`` stands for any text."""
     pattern = ".*".join(map(re.escape, expected.split("...")))
     return re.fullmatch(pattern, message, re.DOTALL) is not None

@@ -39,8 +39,8 @@ def test_masked_softmax_matches_reference(adapter: Adapter, case: Case, scale: i
 def test_masked_scores_have_zero_weight(adapter: Adapter, case: Case) -> None:
     clean = adapter.masked_softmax(case.scores, case.valid_lens)
     for junk in (np.nan, np.inf, -np.inf):
-        spoilt = np.where(case.is_masked, junk, case.scores).astype(case.scores.dtype)
-        weights = adapter.masked_softmax(spoilt, case.valid_lens)
+        scores = np.where(case.is_masked, junk, case.scores).astype(case.scores.dtype)
+        weights = adapter.masked_softmax(scores, case.valid_lens)
         np.testing.assert_array_equal(weights, clean)
         assert (weights[case.is_masked] == 0).all()
 
@@ -52,7 +52,7 @@ def test_weights_sum_to_one_or_to_zero_without_keys(adapter: Adapter, case: Case
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
-def test_lengths_may_be_of_any_integer_dtype(adapter: Adapter, dtype: str) -> None:
+def test_lengths_may_have_any_integer_dtype(adapter: Adapter, dtype: str) -> None:
     case = make_case()
     lengths = np.array([3, 1])
     np.testing.assert_array_equal(
@@ -66,7 +66,7 @@ def test_lengths_may_be_of_any_integer_dtype(adapter: Adapter, dtype: str) -> No
 
 @given(case=cases())
 def test_dot_product_attention_matches_reference(adapter: Adapter, case: Case) -> None:
-    layer = adapter.dot_product(dropout=0.5)
+    layer = adapter.build_dot_product(dropout=0.5)
     output, weights = reference.dot_product_attention(*case.arrays)
     assert_close(layer(*case.arrays), output)
     assert_close(layer.attention_weights, weights)
@@ -74,7 +74,7 @@ def test_dot_product_attention_matches_reference(adapter: Adapter, case: Case) -
 
 
 def test_query_without_keys_has_zero_output(adapter: Adapter) -> None:
-    output = adapter.dot_product()(*make_case(LENGTHS["per query"]).arrays)
+    output = adapter.build_dot_product()(*make_case(LENGTHS["per query"]).arrays)
     assert not output[0, 2].any()
     assert not output[1, 1].any()
     assert output[0, 1].all()
@@ -82,32 +82,32 @@ def test_query_without_keys_has_zero_output(adapter: Adapter) -> None:
 
 @pytest.mark.parametrize("valid_lens", [None, np.array([0, 0])], ids=["no lengths", "lengths"])
 def test_attention_without_keys_is_zero(adapter: Adapter, valid_lens: np.ndarray | None) -> None:
-    layer = adapter.dot_product()
-    none = np.ones((2, 0, 4), "float32")
-    output = layer(np.ones((2, 3, 4), "float32"), none, none, valid_lens)
+    layer = adapter.build_dot_product()
+    no_keys = np.ones((2, 0, 4), "float32")
+    output = layer(np.ones((2, 3, 4), "float32"), no_keys, no_keys, valid_lens)
     np.testing.assert_array_equal(output, np.zeros((2, 3, 4)))
     assert layer.attention_weights.shape == (2, 3, 0)
 
 
-def test_heads_take_lengths_of_no_queries(adapter: Adapter) -> None:
-    layer = adapter.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
+def test_multi_head_attention_accepts_no_queries(adapter: Adapter) -> None:
+    layer = adapter.build_multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
     keys = np.ones((2, 3, 8), "float32")
     assert layer(keys[:, :0], keys, keys, np.zeros((2, 0), "int32")).shape == (2, 0, 8)
 
 
 @given(seed=SEEDS)
-def test_query_order_is_kept_and_key_order_ignored(adapter: Adapter, seed: int) -> None:
+def test_output_follows_query_order_and_ignores_key_order(adapter: Adapter, seed: int) -> None:
     queries, keys, values, _ = make_case(seed=seed).arrays
     rng = np.random.default_rng(seed)
     query_order, key_order = rng.permutation(3), rng.permutation(4)
-    layer = adapter.dot_product()
+    layer = adapter.build_dot_product()
     output = layer(queries, keys, values)
     assert_close(layer(queries[:, query_order], keys, values), output[:, query_order])
     assert_close(layer(queries, keys[:, key_order], values[:, key_order]), output)
 
 
-def test_attention_weights_are_those_of_last_call(adapter: Adapter) -> None:
-    layer = adapter.dot_product()
+def test_attention_weights_are_from_last_call(adapter: Adapter) -> None:
+    layer = adapter.build_dot_product()
     first, last = make_case(seed=1), make_case(seed=2)
     layer(*first.arrays)
     layer(*last.arrays)
@@ -116,25 +116,23 @@ def test_attention_weights_are_those_of_last_call(adapter: Adapter) -> None:
 
 def test_dropout_drops_weights_and_scales_the_rest(adapter: Adapter) -> None:
     case = make_case(batch=4, steps=(50, 40), sizes=(8, 8, 8), dtype="float32")
-    layer = adapter.dot_product(dropout=0.25)
-    # With the identity for values, the output is the weights as they were used.
+    layer = adapter.build_dot_product(dropout=0.25)
+    # The values are an identity matrix, so the output is the weights as they were used.
     identity = np.tile(np.eye(40, dtype="float32"), (4, 1, 1))
     used = layer(case.queries, case.keys, identity, training=True)
     dropped = used == 0
     assert dropped.mean() == pytest.approx(0.25, abs=0.02)
     weights = layer.attention_weights
     assert_close(used[~dropped], weights[~dropped] / 0.75)
-    assert (weights != 0).all(), "attention_weights are those before dropout"
+    assert (weights != 0).all(), "attention_weights are from before dropout"
 
 
-def test_dropout_is_random_and_off_in_evaluation(
-    adapter: Adapter,
-) -> None:
+def test_dropout_is_random_and_off_in_evaluation(adapter: Adapter) -> None:
     case = make_case(dtype="float32")
     weights = make_weights(case.sizes, 6, dtype="float32")
     for layer in (
-        adapter.dot_product(dropout=0.5),
-        adapter.multi_head(*case.sizes, 6, 2, 0.5, weights=weights, dtype="float32"),
+        adapter.build_dot_product(dropout=0.5),
+        adapter.build_multi_head(*case.sizes, 6, 2, 0.5, weights=weights, dtype="float32"),
     ):
         first = layer(*case.arrays, training=True)
         second = layer(*case.arrays, training=True)
@@ -154,7 +152,7 @@ def test_multi_head_attention_matches_reference(
     num_hiddens = num_heads * size
     weights = make_weights(case.sizes, num_hiddens, bias, dtype)
     sizes = (*case.sizes, num_hiddens, num_heads, 0.5, bias)
-    layer = adapter.multi_head(*sizes, weights=weights, dtype=dtype)
+    layer = adapter.build_multi_head(*sizes, weights=weights, dtype=dtype)
     output, expected_weights = reference_multi_head(weights, num_heads, *case.arrays)
     assert_close(layer(*case.arrays), output)
     assert_close(layer.attention_weights, expected_weights)
@@ -190,7 +188,7 @@ def test_both_signatures_make_same_layer(adapter: Adapter, args: tuple, kwargs: 
     kwargs = {bias if name == BIAS else name: value for name, value in kwargs.items()}
     case = make_case(LENGTHS["per example"], sizes=(6, 5, 7))
     weights = make_weights(case.sizes, 8, bias=True)
-    layer = adapter.multi_head(*args, weights=weights, **kwargs)
+    layer = adapter.build_multi_head(*args, weights=weights, **kwargs)
     output, _ = reference_multi_head(weights, 2, *case.arrays)
     assert_close(layer(*case.arrays), output)
     assert adapter.parameter_shapes(layer) == {name: x.shape for name, x in weights.items()}
@@ -198,8 +196,8 @@ def test_both_signatures_make_same_layer(adapter: Adapter, args: tuple, kwargs: 
 
 @pytest.mark.parametrize("sizes", [(), (6, 6, 6)], ids=["short", "long"])
 def test_no_bias_by_default(adapter: Adapter, sizes: tuple[int, ...]) -> None:
-    layer = adapter.multi_head(*sizes, 8, 2, 0.5)
-    layer(*make_case().arrays)  # the short signature takes its sizes from this
+    layer = adapter.build_multi_head(*sizes, 8, 2, 0.5)
+    layer(*make_case().arrays)  # the short signature infers its sizes from this call
     assert adapter.parameter_shapes(layer) == {
         "W_q": (6, 8),
         "W_k": (6, 8),
@@ -215,7 +213,7 @@ def test_self_attention_is_permutation_equivariant(
     case = make_case(seed=seed)
     num_hiddens = 2 * num_heads
     weights = make_weights(case.sizes, num_hiddens)
-    layer = adapter.multi_head(*case.sizes, num_hiddens, num_heads, 0.5, weights=weights)
+    layer = adapter.build_multi_head(*case.sizes, num_hiddens, num_heads, 0.5, weights=weights)
     tokens = case.queries
     order = np.random.default_rng(seed).permutation(tokens.shape[1])
     shuffled = tokens[:, order]
@@ -227,9 +225,9 @@ def test_self_attention_is_permutation_equivariant(
 def test_examples_do_not_affect_each_other(adapter: Adapter, valid_lens: np.ndarray | None) -> None:
     case = make_case(valid_lens)
     weights = make_weights(case.sizes, 6)
-    layer = adapter.multi_head(*case.sizes, 6, 3, 0.5, weights=weights)
-    alone = [layer(*(None if x is None else x[i : i + 1] for x in case.arrays)) for i in range(2)]
-    assert_close(layer(*case.arrays), np.concatenate(alone))
+    layer = adapter.build_multi_head(*case.sizes, 6, 3, 0.5, weights=weights)
+    parts = [layer(*(None if x is None else x[i : i + 1] for x in case.arrays)) for i in range(2)]
+    assert_close(layer(*case.arrays), np.concatenate(parts))
 
 
 # Gradients
@@ -241,7 +239,7 @@ def test_multi_head_gradients_match_reference(
 ) -> None:
     case = make_case(valid_lens, sizes=(3, 4, 5))
     weights = make_weights(case.sizes, 4, bias=True)
-    layer = adapter.multi_head(*case.sizes, 4, 2, 0.0, True, weights=weights)
+    layer = adapter.build_multi_head(*case.sizes, 4, 2, 0.0, True, weights=weights)
     direction = np.random.default_rng(1).normal(size=(2, 3, 4))
     assert_gradients(layer, partial(reference_multi_head, weights, 2), case, direction)
 
@@ -257,16 +255,16 @@ def test_gradients_past_lengths_are_zero_and_finite(
     direction = np.ones((2, 3, 6), dtype)
     weights = make_weights(case.sizes, 6, dtype=dtype)
     for layer in (
-        adapter.dot_product(),
-        adapter.multi_head(*case.sizes, 6, 3, 0.0, weights=weights, dtype=dtype),
+        adapter.build_dot_product(),
+        adapter.build_multi_head(*case.sizes, 6, 3, 0.0, weights=weights, dtype=dtype),
     ):
         queries, keys, values = layer.gradients(direction, *case.arrays)
         for gradient in (queries, keys, values):
             assert np.isfinite(gradient).all()
         assert (queries[case.is_masked.all(axis=2)] == 0).all()
-        unseen = case.is_masked.all(axis=1)
-        assert (keys[unseen] == 0).all()
-        assert (values[unseen] == 0).all()
+        is_unused = case.is_masked.all(axis=1)
+        assert (keys[is_unused] == 0).all()
+        assert (values[is_unused] == 0).all()
 
 
 # Long input
@@ -279,13 +277,13 @@ LONG_LENGTHS = {
 }
 
 
-@pytest.mark.usefixtures("short_is_long")
+@pytest.mark.usefixtures("force_blockwise")
 @parametrize_lengths(LONG_LENGTHS, "every key", "per example", slow=("jax", "paddle"))
 def test_long_input_and_gradients_match_reference(
     adapter: Adapter, valid_lens: np.ndarray | None
 ) -> None:
     case = make_case(valid_lens, steps=(7, 4))
-    layer = adapter.dot_product(dropout=0.5)
+    layer = adapter.build_dot_product(dropout=0.5)
     output, weights = reference.dot_product_attention(*case.arrays)
     assert_close(layer(*case.arrays), output)
     assert_close(layer.attention_weights, weights)
@@ -293,9 +291,9 @@ def test_long_input_and_gradients_match_reference(
     assert_gradients(layer, reference.dot_product_attention, case, direction)
 
 
-@pytest.mark.usefixtures("short_is_long")
+@pytest.mark.usefixtures("force_blockwise")
 def test_dropout_applies_to_long_input(adapter: Adapter) -> None:
     case = make_case(steps=(50, 40), sizes=(8, 8, 8), dtype="float32")
     identity = np.tile(np.eye(40, dtype="float32"), (2, 1, 1))
-    used = adapter.dot_product(dropout=0.25)(case.queries, case.keys, identity, training=True)
+    used = adapter.build_dot_product(dropout=0.25)(case.queries, case.keys, identity, training=True)
     assert (used == 0).mean() == pytest.approx(0.25, abs=0.03)

@@ -1,8 +1,8 @@
 """Test that any call of a public name works, or raises a ValueError or TypeError with a clear message.
 
-First, each argument of a good call is replaced by the bad values of its rules (rules.py), and the messages, which are
-the same in every framework, are compared. Then one or two arguments are replaced by random values, the same in each
-run: each call must either work or raise such an error, and none may work with meaningless arguments.
+First, each argument of a good call is replaced by the bad values of its rules (rules.py), and the messages are
+compared, which are the same in every framework. Then one or two arguments are replaced by random values, the same in
+each run: each call must either work or raise such an error, and no call may work with meaningless arguments.
 """
 
 import random
@@ -22,7 +22,7 @@ from d2l_compat._shared.data import images
 from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.calls import CALLS, ERROR_CALLS, SKIPPED, Lazy, find_signature, resolve, tensor
-from tests.shim.each.rules import bad_values, matches_message
+from tests.shim.each.rules import find_bad_values, matches_message
 
 # fmt: off
 VALUES = [
@@ -56,19 +56,19 @@ OTHER_ERRORS: dict[str, tuple[type[Exception], ...]] = {
     "TokenEmbedding": (KeyError, FileNotFoundError),
 }
 
-# The position of the argument that says how many items to make, one by one: 2**40 would take forever.
+# The position of the argument that sets how many items are made one by one: 2**40 would take forever.
 COUNT_ARGUMENT = {"get_negatives": 3, "load_data_ptb": 2, "predict_ch8": 1}
 
 
-def is_endless(name: str, args: list[Any]) -> bool:
-    number = args[COUNT_ARGUMENT[name]] if name in COUNT_ARGUMENT else None
-    return isinstance(number, int) and number > 1000
+def takes_forever(name: str, args: list[Any]) -> bool:
+    count = args[COUNT_ARGUMENT[name]] if name in COUNT_ARGUMENT else None
+    return isinstance(count, int) and count > 1000
 
 
 def draw_calls(good: tuple[Any, ...], times: int, seed: str) -> Iterator[list[Any]]:
-    """Yield arguments for this many calls: first the good ones, then some with one or two replaced.
+    """Yield arguments for this many calls: first the good ones, then the same with one or two replaced.
 
-    Hypothesis is not used: these examples need no shrinking, and its search would take most of the time.
+    Hypothesis is not used, since these examples need no shrinking, and its search would take most of the time.
     """
     rng = random.Random(seed)
     yield [*good]
@@ -123,29 +123,29 @@ def is_finite(x: Any) -> bool:
     return not is_real or bool(np.isfinite(x).all())
 
 
-def error_origin(error: Exception) -> str:
-    """Return whether the message has the project's form: name, what was given, what is needed."""
+def describe_message(error: Exception) -> str:
+    """Describe whether the message has the project's form: the name, what was given, what is needed."""
     assert str(error).strip()
     if re.fullmatch(r"(?s)[\"']?[\w ,.]+: .+; need .+", str(error)):
         return "with its own message"
     last = traceback.extract_tb(error.__traceback__)[-1]
     is_ours = "d2l_compat" in last.filename and str(last.line).startswith("raise")
-    assert not is_ours, f"{error!r} does not say what is needed"
+    assert not is_ours, f"the message does not say what is needed: {error!r}"
     return "with another message"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _small_data(adapter: Adapter, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _replace_data(adapter: Adapter, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Replace downloads by small data sets, and change to a temporary folder."""
     folder = tmp_path_factory.mktemp("bad-input")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        fake_data.sentences(patch, adapter.d2l, folder, "Go .\tVa !\n" * 6)
-        fake_data.novel(patch, adapter.d2l, folder, "The Time Traveller (so we call him)\n" * 4)
-        fake_data.language(patch, adapter.d2l, folder)
-        fake_data.films(patch, adapter.d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)])
-        table = np.random.default_rng(0).normal(size=(9, 6))
-        fake_data.airfoil(patch, adapter.d2l, folder, table)
+        d2l = adapter.d2l
+        fake_data.replace_sentences(patch, d2l, folder, "Go .\tVa !\n" * 6)
+        fake_data.replace_novel(patch, d2l, folder, "The Time Traveller (so we call him)\n" * 4)
+        fake_data.replace_language(patch, d2l, folder)
+        fake_data.replace_films(patch, d2l, folder, [(1, 2, 5, 9), (2, 1, 3, 8), (1, 1, 2, 7)])
+        fake_data.replace_airfoil(patch, d2l, folder, np.random.default_rng(0).normal(size=(9, 6)))
         shapes = {"images": (6, 28, 28), "labels": (6,)}
         patch.setattr(
             images, "_read_idx", lambda name, _: np.zeros(shapes[name.split("-")[1]], "uint8")
@@ -155,41 +155,42 @@ def _small_data(adapter: Adapter, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture(scope="module")
-def public(adapter: Adapter) -> set[str]:
+def exports(adapter: Adapter) -> set[str]:
     return {*adapter.d2l.__all__}
 
 
-def test_every_public_name_has_a_call(adapter: Adapter, public: set[str]) -> None:
-    # Tensor functions are the framework's own, with its own messages.
+def test_every_public_name_has_a_call(adapter: Adapter, exports: set[str]) -> None:
+    # Tensor functions are the framework's own, with the framework's messages.
     functions = {*adapter.d2l.tensors.__all__} - {"check_shape"}
     called = {re.split(r"[.,]", name)[0] for name in CALLS | ERROR_CALLS}
-    assert public - functions <= called | SKIPPED.keys()
+    assert exports - functions <= called | SKIPPED.keys()
     assert not called & (functions | SKIPPED.keys())
-    for name in called - public:  # D2L does not have it in this framework
+    for name in called - exports:  # D2L does not have it in this framework
         adapter.assert_missing(name)
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS | ERROR_CALLS)
-def test_bad_values_raise_errors_of_rules(adapter: Adapter, public: set[str], name: str) -> None:
-    if re.split(r"[.,]", name)[0] not in public:
+def test_bad_values_raise_errors_of_rules(adapter: Adapter, exports: set[str], name: str) -> None:
+    if re.split(r"[.,]", name)[0] not in exports:
         return
     framework = adapter.d2l.__name__.rpartition(".")[2]
-    get, make_good = (CALLS | ERROR_CALLS)[name]
-    call = get(adapter)
-    good = make_good(adapter)
+    get_callable, make_arguments = (CALLS | ERROR_CALLS)[name]
+    call = get_callable(adapter)
+    good = make_arguments(adapter)
     failures = []
-    for place, parameter in enumerate(find_signature(call, good).parameters.values()):
-        replaced = good[place] if place < len(good) else parameter.default
-        bad_ones = bad_values(framework, name, parameter, replaced)
-        others = [resolve(adapter, x) for x in good] if bad_ones else []
-        for bad in bad_ones:
-            args, kwargs = [*others], {}
-            if place < len(good):
-                args[place] = resolve(adapter, bad.value)
+    for position, parameter in enumerate(find_signature(call, good).parameters.values()):
+        good_value = good[position] if position < len(good) else parameter.default
+        bad_values = find_bad_values(framework, name, parameter, good_value)
+        good_args = [resolve(adapter, x) for x in good] if bad_values else []
+        for bad in bad_values:
+            args = [*good_args]
+            kwargs = {}
+            if position < len(good):
+                args[position] = resolve(adapter, bad.value)
             else:
                 kwargs[parameter.name] = resolve(adapter, bad.value)
-            message = error_message(partial(call, *args, **kwargs))
+            message = catch_error(partial(call, *args, **kwargs))
             expected = f"{bad.error.__name__}: {bad.what or parameter.name}: got {bad.got}; need {bad.need}"
             if not matches_message(expected, message):
                 failures.append(
@@ -198,11 +199,11 @@ def test_bad_values_raise_errors_of_rules(adapter: Adapter, public: set[str], na
     assert not failures, "\n".join(failures)
 
 
-def error_message(call: Callable[[], Any]) -> str:
-    """Return the type and the message of the error that a call raises."""
+def catch_error(call: Callable[[], Any]) -> str:
+    """Return the type and the message of the error that a call raises, if any."""
     try:
         call()
-    except Exception as error:  # noqa: BLE001  the type is compared as well
+    except Exception as error:  # noqa: BLE001  the type is compared too
         return f"{type(error).__name__}: {error}"
     finally:
         if plt.get_fignums():
@@ -213,21 +214,21 @@ def error_message(call: Callable[[], Any]) -> str:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
 def test_random_calls_work_or_raise_clear_errors(
-    adapter: Adapter, public: set[str], name: str, record_property: Callable[[str, object], None]
+    adapter: Adapter, exports: set[str], name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    if re.split(r"[.,]", name)[0] not in public:
+    if re.split(r"[.,]", name)[0] not in exports:
         return
-    get = CALLS[name][0]
-    good = CALLS[name][1](adapter)
+    get_callable, make_arguments = CALLS[name]
+    good = make_arguments(adapter)
     outcomes = Counter[str]()
-    random.seed(name)  # for functions that draw at random
+    random.seed(name)  # for functions that draw random numbers
     np.random.seed(0)
-    # PyTorch's settings ask for more examples, which would take half a minute.
+    # PyTorch has more examples, which would take half a minute.
     for args in draw_calls(good, min(25, settings().max_examples), name):
-        if is_endless(name, args):
+        if takes_forever(name, args):
             continue
         try:
-            outcomes[call_outcome(adapter, name, get, args)] += 1
+            outcomes[run_call(adapter, name, get_callable, args)] += 1
         except BaseException as error:
             error.add_note(f"called with {args}")
             raise
@@ -235,20 +236,20 @@ def test_random_calls_work_or_raise_clear_errors(
         record_property(f"drawn calls {outcome}", times)
 
 
-def call_outcome(
-    adapter: Adapter, name: str, get: Callable[[Any], Callable[..., Any]], args: list[Any]
+def run_call(
+    adapter: Adapter, name: str, get_callable: Callable[[Any], Callable[..., Any]], args: list[Any]
 ) -> str:
-    call = get(adapter)
+    call = get_callable(adapter)
     try:
         result = call(*(resolve(adapter, x) for x in args))
     except (ValueError, TypeError, *OTHER_ERRORS.get(name, ())) as error:
-        return f"refused {error_origin(error)}"
+        return f"rejected {describe_message(error)}"
     finally:
         if plt.get_fignums():
             plt.close("all")
     numpy_args = [x.array if isinstance(x, Lazy) and x.array is not None else x for x in args]
     assert name not in PRECONDITIONS or PRECONDITIONS[name](*numpy_args)
-    # JAX compiles its loss, and returns NaN for a label outside the classes.
+    # JAX's compiled loss returns NaN for a label outside the classes.
     is_sound = is_finite(adapter.to_numpy(result)) or name == "Classifier.loss"
     assert is_sound or not is_finite(numpy_args)
     return "worked"

@@ -14,9 +14,9 @@ import pytest
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
-from tests.shim.each.test_training import make_fashion
+from tests.shim.each.test_training import write_fashion_mnist
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)).astype("float32")
@@ -27,17 +27,17 @@ History = list[tuple[float, float]]
 
 
 def loss_and_slope(w: Any, b: Any, X: Any, Y: Any) -> tuple[Any, Any, Any]:
-    """Return softmax regression's losses, whether predictions are right, and the gradients of the logits."""
+    """Return softmax regression's losses, whether predictions are right, and the losses' gradients by the logits."""
     logits = X.astype("float64") @ w + b
-    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     rows = np.arange(len(Y))
-    return -np.log(shares[rows, Y]), logits.argmax(axis=1) == Y, shares - np.eye(3)[Y]
+    return -np.log(probs[rows, Y]), logits.argmax(axis=1) == Y, probs - np.eye(3)[Y]
 
 
 def descend(
     w: Any, b: Any, lr: float, batch_size: int, epochs: int = 1
 ) -> tuple[Any, Any, History]:
-    """Return the final weights, and for each epoch the mean loss before the steps and the share of hits."""
+    """Return the final weights, and the mean loss and the accuracy in each epoch, measured before each step."""
     history = []
     for _ in range(epochs):
         losses, hits = [], []
@@ -51,22 +51,22 @@ def descend(
     return w, b, history
 
 
-def batches(adapter: Adapter, batch_size: int = 16) -> Any:
-    arrays = adapter.tensor(X), adapter.labels(Y)
+def make_batches(adapter: Adapter, batch_size: int = 16) -> Any:
+    arrays = adapter.tensor(X), adapter.label_tensor(Y)
     return adapter.d2l.load_array(arrays, batch_size, is_train=False)
 
 
-def weights(adapter: Adapter, net: Any) -> tuple[Any, Any]:
+def compute_weights(adapter: Adapter, net: Any) -> tuple[Any, Any]:
     """Return a linear layer's weights and biases, computed from its outputs."""
-    answers = adapter.to_numpy(net(adapter.tensor(PROBE))).astype("float64")
-    return answers[:4] - answers[4], answers[4]
+    outputs = adapter.to_numpy(net(adapter.tensor(PROBE))).astype("float64")
+    return outputs[:4] - outputs[4], outputs[4]
 
 
 # Metrics
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (5, 3, 2, 4), (1, 2), (7, 2)])
-def test_accuracy_counts_argmax_that_equals_label(adapter: Adapter, shape: tuple[int, ...]) -> None:
+def test_accuracy_counts_right_predictions(adapter: Adapter, shape: tuple[int, ...]) -> None:
     y_hat = RNG.normal(size=shape).astype("float32")
     right = y_hat.argmax(axis=1)
     y = np.where(RNG.random(right.shape) < 0.5, right, (right + 1) % shape[1])
@@ -76,7 +76,7 @@ def test_accuracy_counts_argmax_that_equals_label(adapter: Adapter, shape: tuple
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 1)])
-def test_accuracy_compares_class_predictions(adapter: Adapter, shape: tuple[int, ...]) -> None:
+def test_accuracy_accepts_class_predictions(adapter: Adapter, shape: tuple[int, ...]) -> None:
     predictions = np.array([2, 0, 1, 1], "float32").reshape(shape)
     for labels in (np.array([2, 0, 1, 0], "int32"), np.array([[2], [0], [1], [0]], "int32")):
         assert adapter.d2l.accuracy(adapter.tensor(predictions), adapter.tensor(labels)) == 3
@@ -116,24 +116,24 @@ def test_dataloader_workers_depend_on_cores_and_start_method(
     assert [workers(8, [method, "fork"]) for method in ("spawn", "forkserver")] == [0, 0]
 
 
-# Pictures
+# Images
 
 
 def test_fashion_mnist_has_train_and_test_batches(
     adapter: Adapter, descent: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = make_fashion(adapter.d2l, tmp_path, monkeypatch)
+    stored = write_fashion_mnist(adapter.d2l, tmp_path, monkeypatch)
     train, test = adapter.d2l.load_data_fashion_mnist(4)
     assert [len(train), len(test)] == [3, 2]
-    pictures, labels = (adapter.to_numpy(part) for part in next(iter(test)))
-    assert_close(pictures.reshape(4, 28, 28), stored["t10k"][:4] / 255)
+    images, labels = (adapter.to_numpy(part) for part in next(iter(test)))
+    assert_close(images.reshape(4, 28, 28), stored["t10k"][:4] / 255)
     assert labels.shape == ((4, 1) if adapter.d2l.__name__.endswith("paddle") else (4,))
     assert labels.ravel().tolist() == [0, 1, 2, 3]
     assert adapter.is_shuffled(train)
     for resize, sides in ((14, (14, 14)), ((14, 21), (14, 21))):
         for loader in adapter.d2l.load_data_fashion_mnist(4, resize):
-            pictures, _ = next(iter(loader))
-            assert np.squeeze(adapter.to_numpy(pictures)).shape == (4, *sides)
+            images, _ = next(iter(loader))
+            assert np.squeeze(adapter.to_numpy(images)).shape == (4, *sides)
     assert adapter.d2l.get_fashion_mnist_labels(labels) == [
         "t-shirt",
         "trouser",
@@ -142,54 +142,52 @@ def test_fashion_mnist_has_train_and_test_batches(
     ]
 
 
-def test_predictions_are_shown_with_labels(adapter: Adapter) -> None:
-    pictures = RNG.random((5, 1, 6, 7)).astype("float32")
+def test_images_are_shown_with_labels_and_predictions(adapter: Adapter) -> None:
+    images = RNG.random((5, 1, 6, 7)).astype("float32")
     labels = np.array([9, 0, 1, 2, 3], "int32")
 
     def net(X: Any) -> Any:
         assert tuple(X.shape) == (5, 1, 6, 7)
         return adapter.tensor(np.eye(10, dtype="float32")[[9, 1, 1, 2, 3]])
 
-    adapter.d2l.predict_ch3(net, [(adapter.tensor(pictures), adapter.tensor(labels))], 3)
+    adapter.d2l.predict_ch3(net, [(adapter.tensor(images), adapter.tensor(labels))], 3)
     panels = plt.gcf().axes
     assert [axes.get_title() for axes in panels] == [
         "ankle boot\nankle boot",
         "t-shirt\ntrouser",
         "trouser\ntrouser",
     ]
-    for axes, picture in zip(panels, pictures, strict=False):
-        np.testing.assert_allclose(axes.images[0].get_array(), picture[0])
+    for axes, image in zip(panels, images, strict=False):
+        np.testing.assert_allclose(axes.images[0].get_array(), image[0])
 
 
 # Training
 
 
 def test_evaluate_accuracy_averages_all_examples(adapter: Adapter, descent: Any) -> None:
-    net = adapter.linear(4, START)
+    net = adapter.build_linear(4, START)
     _, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
-    got = adapter.d2l.evaluate_accuracy(net, batches(adapter))
+    data = make_batches(adapter)
+    got = adapter.d2l.evaluate_accuracy(net, data)
     assert isinstance(got, float)
     assert got == pytest.approx(hits.mean())
     if hasattr(adapter.d2l, "evaluate_accuracy_gpu"):
-        assert adapter.d2l.evaluate_accuracy_gpu(net, batches(adapter)) == pytest.approx(
-            hits.mean()
-        )
-        cpu_accuracy = adapter.d2l.evaluate_accuracy_gpu(net, batches(adapter), adapter.d2l.cpu())
-        assert cpu_accuracy == pytest.approx(hits.mean())
-        pairs = [([X, X], y) for X, y in batches(adapter)]
-        pair_accuracy = adapter.d2l.evaluate_accuracy_gpu(
-            lambda X: net(X[1]), pairs, adapter.d2l.cpu()
-        )
-        assert pair_accuracy == pytest.approx(hits.mean())
+        evaluate = adapter.d2l.evaluate_accuracy_gpu
+        cpu = adapter.d2l.cpu()
+        assert evaluate(net, data) == pytest.approx(hits.mean())
+        assert evaluate(net, data, cpu) == pytest.approx(hits.mean())
+        pairs = [([X, X], y) for X, y in data]
+        assert evaluate(lambda X: net(X[1]), pairs, cpu) == pytest.approx(hits.mean())
 
 
 def test_dropout_is_active_only_in_training(adapter: Adapter, descent: Any) -> None:
     start = {"weight": 9 * np.eye(4, 3, dtype="float32"), "bias": np.zeros(3, "float32")}
-    net = descent.add_dropout(adapter.linear(4, start), 0.9)
+    net = descent.add_dropout(adapter.build_linear(4, start), 0.9)
     rows = np.tile(np.eye(3, 4, dtype="float32"), (40, 1))
-    exact = [(adapter.tensor(rows), adapter.labels(np.tile(np.arange(3, dtype="int32"), 40)))]
-    _, share = adapter.d2l.train_epoch_ch3(net, exact, descent.losses, descent.optimizer(net, 0.0))
-    assert share < 0.9
+    exact = [(adapter.tensor(rows), adapter.label_tensor(np.tile(np.arange(3, dtype="int32"), 40)))]
+    optimizer = descent.optimizer(net, 0.0)
+    _, accuracy = adapter.d2l.train_epoch_ch3(net, exact, descent.losses, optimizer)
+    assert accuracy < 0.9
     assert adapter.d2l.evaluate_accuracy(net, exact) == 1
     if hasattr(adapter.d2l, "evaluate_accuracy_gpu"):
         adapter.d2l.train_epoch_ch3(net, exact, descent.losses, descent.optimizer(net, 0.0))
@@ -207,22 +205,23 @@ def test_epoch_from_scratch_matches_gradient_descent(
 
     update = descent.updater([w, b], 0.5)
     final_w, final_b, history = descend(START["weight"], START["bias"], 0.5, batch_size, 2)
+    data = make_batches(adapter, batch_size)
     for want in history:
-        got = adapter.d2l.train_epoch_ch3(net, batches(adapter, batch_size), descent.losses, update)
+        got = adapter.d2l.train_epoch_ch3(net, data, descent.losses, update)
         assert got == pytest.approx(want, rel=1e-4)
     assert_close(adapter.to_numpy(w), final_w, 1e-4)
     assert_close(adapter.to_numpy(b), final_b, 1e-4)
 
 
 def test_epoch_with_optimizer_matches_gradient_descent(adapter: Adapter, descent: Any) -> None:
-    net = adapter.linear(4, START)
+    net = adapter.build_linear(4, START)
     loss = descent.mean_loss() if hasattr(descent, "mean_loss") else descent.losses
     final_w, final_b, history = descend(START["weight"], START["bias"], 0.5, 16, 2)
     optimizer = descent.optimizer(net, 0.5)
     for want in history:
-        got = adapter.d2l.train_epoch_ch3(net, batches(adapter), loss, optimizer)
+        got = adapter.d2l.train_epoch_ch3(net, make_batches(adapter), loss, optimizer)
         assert got == pytest.approx(want, rel=1e-4)
-    for got, want in zip(weights(adapter, net), (final_w, final_b), strict=True):
+    for got, want in zip(compute_weights(adapter, net), (final_w, final_b), strict=True):
         assert_close(got, want, 1e-4)
 
 
@@ -236,14 +235,12 @@ def test_training_plots_each_epoch(
         return adapter.d2l.linreg(X, w, b)
 
     update = descent.updater([w, b], 0.5)
-    assert (
-        adapter.d2l.train_ch3(net, batches(adapter), batches(adapter), descent.losses, 3, update)
-        is None
-    )
+    data = make_batches(adapter)
+    assert adapter.d2l.train_ch3(net, data, data, descent.losses, 3, update) is None
     final_w, final_b, history = descend(START["weight"], START["bias"], 0.5, 16, 3)
     (board,) = boards
     assert board.X == [[1, 2, 3]] * 3
-    assert board.Y[:2] == [pytest.approx(each, rel=1e-4) for each in zip(*history, strict=True)]
+    assert board.Y[:2] == [pytest.approx(curve, rel=1e-4) for curve in zip(*history, strict=True)]
     _, hits, _ = loss_and_slope(final_w, final_b, X, Y)
     assert board.Y[2][-1] == pytest.approx(hits.mean())
     legend = [text.get_text() for text in board.axes[0].get_legend().get_texts()]
@@ -261,27 +258,27 @@ def test_network_trains_from_xavier_weights(
     boards = watch_boards(monkeypatch)
     start = {"weight": 2 * START["weight"], "bias": START["bias"]}
     before: list[Any] = []
-    train = batches(adapter, batch_size)
+    train = make_batches(adapter, batch_size)
     net = descent.train_ch6(
-        lambda: adapter.linear(4, start),
-        lambda net: before.extend(weights(adapter, net)),
+        lambda: adapter.build_linear(4, start),
+        lambda net: before.extend(compute_weights(adapter, net)),
         train,
-        batches(adapter),
+        make_batches(adapter),
         2,
         0.3,
     )
-    if adapter.d2l.__name__.endswith("tensorflow"):  # keeps the model's weights
+    if adapter.d2l.__name__.endswith("tensorflow"):  # its train_ch6 keeps the model's weights
         assert_close(before[0], start["weight"])
     else:
         assert 0.2 < np.abs(before[0]).max() <= np.sqrt(6 / (4 + 3))
     *after, history = descend(*before, 0.3, batch_size, 2)
-    for got, want in zip(weights(adapter, net), after, strict=True):
+    for got, want in zip(compute_weights(adapter, net), after, strict=True):
         assert_close(got, want, 1e-4)
     _, hits, _ = loss_and_slope(*after, X, Y)
     (board,) = boards
     assert [curve[-1] for curve in board.X] == [2, 2, 2]
     want = *history[-1], hits.mean()
-    assert [curve[-1] for curve in board.Y] == [pytest.approx(each, rel=1e-4) for each in want]
+    assert [curve[-1] for curve in board.Y] == [pytest.approx(x, rel=1e-4) for x in want]
     assert board.X[2] == [1, 2]
     if len(board.X[0]) > 2:  # Keras's training loop reports only whole epochs
         interval = len(train) // 5 or 1

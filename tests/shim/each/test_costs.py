@@ -1,4 +1,4 @@
-"""Test that importing a package imports its framework, and no plotting library."""
+"""Tests that importing a package imports only its framework, and no plotting library."""
 
 import json
 import subprocess
@@ -14,14 +14,15 @@ PLOT_MODULES = {"IPython", "PIL", "matplotlib", "matplotlib_inline"}
 
 def list_modules_after(*statements: str) -> list[set[str]]:
     """Return the modules that a fresh interpreter has loaded after each of the statements."""
-    show = "print(json.dumps(list(sys.modules)))"
-    program = "\n".join(["import json, sys", *(f"{statement}\n{show}" for statement in statements)])
+    print_modules = "print(json.dumps(list(sys.modules)))"
+    lines = [f"{statement}\n{print_modules}" for statement in statements]
+    program = "\n".join(["import json, sys", *lines])
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     return [set(json.loads(line)) for line in process.stdout.splitlines()]
 
 
-def import_framework(package: str) -> str:
-    """Return a statement that imports a package's framework without the package."""
+def import_statements(package: str) -> str:
+    """Return statements that import a package's framework, but not the package."""
     framework = package.rpartition(".")[2]
     names = "from d2l_compat._mxnet_numpy import add_removed_names"
     return f"{names}\nwith add_removed_names():\n    import {framework}"
@@ -31,7 +32,7 @@ def import_framework(package: str) -> str:
 def loaded(adapter: Adapter) -> dict[str, set[str]]:
     """Return the modules loaded after each step of one process."""
     statements = {
-        "framework": import_framework(adapter.d2l.__name__),
+        "framework": import_statements(adapter.d2l.__name__),
         "package": f"import {adapter.d2l.__name__} as d2l",
         "names": "names = dir(d2l), d2l.__all__",
         "linreg": "hasattr(d2l, 'linreg')",
@@ -53,7 +54,7 @@ def test_package_imports_only_its_framework(
     assert needed <= imported
     # TensorFlow imports JAX if it is installed.
     assert imported & others == framework & others
-    # Keras and Paddle import Pillow.
+    # Keras and PaddlePaddle import Pillow.
     assert imported & PLOT_MODULES == framework & PLOT_MODULES
     assert "matplotlib.pyplot" in loaded["plots"]
 

@@ -1,6 +1,6 @@
 """Bad calls that no rule of ``rules.py`` describes, with the same messages in every framework.
 
-The keys of the table are messages, with ``...`` for anything. Trailing blanks distinguish equal messages of two names.
+The keys of the table are messages, with ``...`` for any text. Trailing spaces distinguish equal messages of two names.
 """
 
 import os
@@ -15,13 +15,13 @@ import pytest
 
 from d2l_compat import common
 from tests.shim.each.adapter import Adapter
-from tests.shim.each.calls import ratings_table, sizes
+from tests.shim.each.calls import layer_args, ratings_table
 from tests.shim.each.rules import matches_message
 
 X = np.zeros((2, 3, 8), "float32")
 TOKENS = np.zeros((2, 3), "int32")
 BOXES = np.array([[0, 0, 1, 1]] * 3, "float32")
-PICTURES = np.ones((2, 4, 4, 4), "float32")
+IMAGES = np.ones((2, 4, 4, 4), "float32")
 VOCAB = common.Vocab(["a"], reserved_tokens=["<pad>", "<bos>", "<eos>"])
 ERRORS = ValueError, TypeError, KeyError, OSError, RuntimeError
 # A public name, and a function that calls it.
@@ -48,7 +48,8 @@ def call_layer(
     """Make and call a layer, by default with a width of 8, 2 heads and 7 tokens."""
 
     def build_and_call(adapter: Adapter) -> Any:
-        built = adapter.build(name, *(sizes(adapter, name) if init_args is None else init_args))
+        args = layer_args(adapter, name) if init_args is None else init_args
+        built = adapter.build(name, *args)
         if hasattr(built.layer, "initialize"):  # Gluon's layers must be initialized
             built.layer.initialize()
         return built(*inputs, **kwargs)
@@ -56,15 +57,15 @@ def call_layer(
     return name, build_and_call
 
 
-def call_classifier(which: str, Y_hat: Any, Y: Any) -> Case:
+def call_classifier(method: str, Y_hat: Any, Y: Any) -> Case:
     """Call a classifier's loss or accuracy."""
-    return "Classifier", lambda adapter: adapter.classifier(which)(
+    return "Classifier", lambda adapter: adapter.classifier_method(method)(
         adapter.tensor(Y_hat), adapter.tensor(Y)
     )
 
 
-def call_model(name: str, *args: Any, X: Any = PICTURES) -> Case:
-    """Make and call a model; JAX makes its layers in the call, MXNet needs initialized parameters."""
+def call_model(name: str, *args: Any, X: Any = IMAGES) -> Case:
+    """Make and call a model: JAX makes its layers only in the call, and MXNet's parameters must be initialized."""
 
     def make_and_call(adapter: Adapter) -> Any:
         model = getattr(adapter.d2l, name)(*args)
@@ -84,7 +85,7 @@ def regression_loss(adapter: Adapter, model: Any) -> Any:
 
 
 def sgd_without_gradient(adapter: Adapter) -> None:
-    """Call ``sgd`` without a gradient, which only TensorFlow's takes as an argument."""
+    """Call ``sgd`` with a parameter that has no gradient; TensorFlow's gets gradients as an argument."""
     if "grads" in signature(adapter.d2l.sgd).parameters:
         adapter.d2l.sgd([adapter.descent.variable(1.0)], [None], 0.1, 2)
     else:
@@ -92,24 +93,24 @@ def sgd_without_gradient(adapter: Adapter) -> None:
 
 
 def write_clicks(label: str = "1") -> Path:
-    """Write a file of one click to the data folder."""
+    """Write a file with one click to the data folder."""
     file = Path(os.environ["D2L_DATA"], "clicks.csv")
     file.write_text(f"{label}\ta\n")
     return file
 
 
 def make_undefined(adapter: Adapter, name: str) -> Any:
-    """Make an object of a subclass that defines nothing."""
+    """Make an object of a subclass without the abstract methods."""
     return type("Mine", (getattr(adapter.d2l, name),), {"setup": lambda self: None})()
 
 
 def encode(adapter: Adapter, inputs: Any = X, offset: Any = 0) -> np.ndarray:
-    return adapter.encoding(8, 0.0, max_len=10, dtype="float32")(inputs, offset=offset)
+    return adapter.build_encoding(8, 0.0, max_len=10, dtype="float32")(inputs, offset=offset)
 
 
 def make_called_attention(adapter: Adapter) -> Any:
-    """Return multi-head attention, created with the short signature, whose sizes a call has set."""
-    layer = adapter.multi_head(8, 2, 0.0, dtype="float32")
+    """Return multi-head attention, made with the short signature, after a call that set its sizes."""
+    layer = adapter.build_multi_head(8, 2, 0.0, dtype="float32")
     layer(X, X, X)
     return layer
 
@@ -119,7 +120,7 @@ def make_language_model(adapter: Adapter) -> Any:
 
 
 def train_recommender(adapter: Adapter, batches: Any) -> Any:
-    trainer = adapter.descent.optimizer(adapter.linear(3, None), 0.1)
+    trainer = adapter.descent.optimizer(adapter.build_linear(3, None), 0.1)
     return adapter.d2l.train_ranking(max, batches, [], max, trainer, None, 2, 2, 1, None, max, {})
 
 
@@ -130,7 +131,7 @@ CAUSAL = (
 )
 TOO_LONG = "need at most 10 in all; make the layer with a larger max_len"
 LENGTHS = "shape (2,), a length per example, or (2, 3), one per query"
-BERT = {"tokens": TOKENS, "segments": TOKENS, "lens": None, "at": TOKENS}
+BERT = {"tokens": TOKENS, "segments": TOKENS, "lens": None, "pred_positions": TOKENS}
 
 
 def call_bert(**others: Any) -> Case:
@@ -169,9 +170,9 @@ CASES: dict[str, Case] = {
         call("RotaryEncoding", 7),
     # Attention
     **{
-        f"RuntimeError: attention_weights: there are none yet; call the layer first{blank}":
-            case(name, lambda adapter, name=name: adapter.build(name, *sizes(adapter, name)).attention_weights)
-        for blank, name in {"": "DotProductAttention", " ": "MultiHeadAttention", "  ": "AdditiveAttention"}.items()
+        f"RuntimeError: attention_weights: there are none yet; call the layer first{spaces}":
+            case(name, lambda adapter, name=name: adapter.build(name, *layer_args(adapter, name)).attention_weights)
+        for spaces, name in {"": "DotProductAttention", " ": "MultiHeadAttention", "  ": "AdditiveAttention"}.items()
     },
     "ValueError: keys: got shape (2, 3, 8); need a last dimension of 7":
         call_layer("DotProductAttention", X[..., :7], X, X),
@@ -281,7 +282,7 @@ CASES: dict[str, Case] = {
     "ValueError: net_D: got an output of shape (3, 3) for 3 examples; need a number for each example": case(
         "update_G",
         lambda adapter: adapter.d2l.update_G(
-            adapter.tensor(X[0]), lambda X: X, adapter.linear(8, None), max, None
+            adapter.tensor(X[0]), lambda X: X, adapter.build_linear(8, None), max, None
         ),
     ),
     "TypeError: corpus: got shape (1,), dtype float64; need a list of token indices":
@@ -297,7 +298,7 @@ CASES: dict[str, Case] = {
         call_directly("SNLIDataset", (["a"], ["b"], ["1"]), 5),
     "KeyError: url: got 'glove'; need an https address, or a name: ...glove.6b.100d, glove.6b.50d...":
         call_directly("TokenEmbedding", "glove"),
-    # Files that are not there
+    # Missing files
     **{
         f"FileNotFoundError: D2L_DATA: got ...; need {file} from ...": call_directly(name, *args)
         for name, file, *args in [
@@ -311,7 +312,7 @@ CASES: dict[str, Case] = {
     },
     "FileNotFoundError: voc_dir: got nowhere...; need a folder with VOC's files":
         call_directly("read_voc_images", "nowhere"),
-    # Boxes and pictures
+    # Boxes and images
     "ValueError: offset_preds: got shape (2, 8); need shape (batch, anchors * 4), here (2, 12)":
         call("multibox_detection", X[:, :, :3], X[:, 0], BOXES[None]),
     "TypeError: X: got ndarray; need a list of arrays, at least one":
@@ -366,7 +367,7 @@ def test_bad_calls_raise_clear_errors(
     assert matches_message(expected.strip(), f"{caught.type.__name__}: {message}")
 
 
-def test_numpy_arrays_are_accepted_or_refused(adapter: Adapter) -> None:
+def test_numpy_arrays_are_accepted_or_rejected(adapter: Adapter) -> None:
     scores, lengths = np.zeros((2, 3, 4), "float32"), np.array([1, 2])
     if adapter.ACCEPTS_NUMPY:
         weights = np.asarray(adapter.d2l.masked_softmax(scores, lengths))
@@ -378,8 +379,8 @@ def test_numpy_arrays_are_accepted_or_refused(adapter: Adapter) -> None:
         adapter.d2l.masked_softmax(adapter.tensor(scores), lengths)
 
 
-def test_refused_call_keeps_weights_of_last_call(adapter: Adapter) -> None:
-    layer = adapter.dot_product()
+def test_rejected_call_keeps_weights_of_last_call(adapter: Adapter) -> None:
+    layer = adapter.build_dot_product()
     layer(X, X, X)
     before = layer.attention_weights
     with pytest.raises(ValueError, match="valid_lens"):
@@ -388,37 +389,37 @@ def test_refused_call_keeps_weights_of_last_call(adapter: Adapter) -> None:
 
 
 @pytest.mark.parametrize("offset", [2, np.int64(2)], ids=lambda x: type(x).__name__)
-def test_any_integer_is_offset(adapter: Adapter, offset: Any) -> None:
+def test_offset_may_be_any_integer(adapter: Adapter, offset: Any) -> None:
     np.testing.assert_array_equal(encode(adapter, offset=offset), encode(adapter, offset=2))
 
 
 def test_sizes_may_be_numpys_integers(adapter: Adapter) -> None:
-    layer = adapter.multi_head(np.int64(8), np.int32(2), 0.0, dtype="float32")
+    layer = adapter.build_multi_head(np.int64(8), np.int32(2), 0.0, dtype="float32")
     assert layer(X, X, X).shape == (2, 3, 8)
 
 
-def test_input_of_other_dtype_is_refused_or_cast(adapter: Adapter) -> None:
-    layer = adapter.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
+def test_input_of_other_dtype_is_rejected_or_cast(adapter: Adapter) -> None:
+    layer = adapter.build_multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
     double = X.astype("float64")
-    if adapter.CASTS:
-        assert layer(double, double, double).dtype == adapter.CASTS
+    if adapter.CAST_DTYPE:
+        assert layer(double, double, double).dtype == adapter.CAST_DTYPE
         return
     for attention in (layer, make_called_attention(adapter)):
         with pytest.raises(TypeError, match="queries: got dtype float64; need float32, as the"):
             attention(double, double, double)
 
 
-def test_first_of_several_errors_is_the_same(adapter: Adapter) -> None:
-    layer = adapter.multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
+def test_first_bad_argument_is_reported(adapter: Adapter) -> None:
+    layer = adapter.build_multi_head(8, 8, 8, 8, 2, 0.0, dtype="float32")
     with pytest.raises(ValueError, match="queries: got shape"):
         layer(X[..., :7], X, X, np.array([9, 9]))
 
 
-def test_refused_first_call_leaves_sizes_open(adapter: Adapter) -> None:
-    layer = adapter.multi_head(8, 2, 0.0, dtype="float32")
+def test_rejected_first_call_leaves_sizes_unset(adapter: Adapter) -> None:
+    layer = adapter.build_multi_head(8, 2, 0.0, dtype="float32")
     with pytest.raises(ValueError, match="a length of 9"):
         layer(X, X, X, np.array([9, 9]))
-    if not adapter.CASTS:
+    if not adapter.CAST_DTYPE:
         with pytest.raises(TypeError, match="queries: got dtype float64; need float32"):
             layer(*[X.astype("float64")] * 3)
     narrow = X[..., :5]
@@ -435,16 +436,15 @@ def test_refused_first_call_leaves_sizes_open(adapter: Adapter) -> None:
         *(pytest.param(x, marks=pytest.mark.release("jax")) for x in ("int64", "int8")),
     ],
 )
-def test_tokens_are_whole_numbers_of_any_dtype(adapter: Adapter, name: str, dtype: str) -> None:
-    layer = adapter.build(name, *sizes(adapter, name))
-    np.testing.assert_array_equal(
-        *(np.asarray(layer(TOKENS.astype(kind), None), object)[0] for kind in ("int32", dtype))
-    )
+def test_tokens_may_have_any_number_dtype(adapter: Adapter, name: str, dtype: str) -> None:
+    layer = adapter.build(name, *layer_args(adapter, name))
+    expected, got = (np.asarray(layer(TOKENS.astype(x), None), object)[0] for x in ("int32", dtype))
+    np.testing.assert_array_equal(got, expected)
 
 
-def test_label_outside_classes_is_refused(adapter: Adapter) -> None:
+def test_label_outside_classes_is_rejected(adapter: Adapter) -> None:
     _, call = call_classifier("loss", X[0], np.array([0, 1, 8], "int32"))
-    if adapter.d2l.__name__.endswith("jax"):  # its loss is compiled, so values are unknown
+    if adapter.d2l.__name__.endswith("jax"):  # compiled code cannot check values
         assert np.isnan(adapter.to_numpy(call(adapter))[0])
         return
     with pytest.raises(ValueError, match="Y: got a label of 8; need labels from 0 to 7, of 8 clas"):

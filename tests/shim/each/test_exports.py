@@ -1,4 +1,4 @@
-"""Tests of a package's public names, which are those listed in its exports.txt, one a line."""
+"""Tests of a package's public names, which its exports.txt lists, one a line."""
 
 from inspect import Parameter, Signature, isclass, signature
 from pathlib import Path
@@ -11,28 +11,28 @@ from tests.shim.each.adapter import Adapter
 
 
 @pytest.fixture(scope="module")
-def pinned(pytestconfig: pytest.Config) -> list[str]:
+def exports(pytestconfig: pytest.Config) -> list[str]:
     folder = Path(__file__).with_name(pytestconfig.getoption("framework"))
     return folder.joinpath("exports.txt").read_text().split()
 
 
-def test_exports_match_exports_txt(adapter: Adapter, pinned: list[str]) -> None:
-    assert sorted(adapter.d2l.__all__) == pinned
+def test_exports_match_exports_txt(adapter: Adapter, exports: list[str]) -> None:
+    assert sorted(adapter.d2l.__all__) == exports
 
 
-def test_star_import_gives_only_exports(adapter: Adapter, pinned: list[str]) -> None:
+def test_star_import_imports_only_exports(adapter: Adapter, exports: list[str]) -> None:
     names: dict[str, object] = {}
     exec(f"from {adapter.d2l.__name__} import *", names)
-    assert sorted(names.keys() - {"__builtins__"}) == pinned
-    assert {*pinned} <= {*dir(adapter.d2l)}
+    assert sorted(names.keys() - {"__builtins__"}) == exports
+    assert {*exports} <= {*dir(adapter.d2l)}
 
 
-def test_exports_are_not_private_or_modules(adapter: Adapter, pinned: list[str]) -> None:
-    assert not [name for name in pinned if name.startswith("_")]
-    assert not [name for name in pinned if isinstance(getattr(adapter.d2l, name), ModuleType)]
+def test_exports_are_not_private_or_modules(adapter: Adapter, exports: list[str]) -> None:
+    assert not [name for name in exports if name.startswith("_")]
+    assert not [name for name in exports if isinstance(getattr(adapter.d2l, name), ModuleType)]
 
 
-def test_missing_name_error_suggests_nearest(adapter: Adapter) -> None:
+def test_missing_name_error_suggests_nearest_name(adapter: Adapter) -> None:
     adapter.assert_missing("MultiHeadAtention")
     with pytest.raises(AttributeError, match="the nearest names are MultiHeadAttention"):
         _ = adapter.d2l.MultiHeadAtention
@@ -54,7 +54,7 @@ SIGNATURES = {
     "TransformerEncoderBlock": "num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias=False",
 }
 # Parameters that D2L names differently in one framework.
-IN_ONE_FRAMEWORK = {
+FRAMEWORK_PARAMETERS = {
     ("tensorflow", "EncoderBlock"): {"use_bias": "bias"},
     ("tensorflow", "TransformerEncoder"): {"use_bias": "bias"},
     ("tensorflow", "TransformerEncoderBlock"): {"use_bias": "bias"},
@@ -65,7 +65,7 @@ IN_ONE_FRAMEWORK = {
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_jupyter_shows_layer_arguments(adapter: Adapter, name: str) -> None:
+def test_jupyter_shows_layer_parameters(adapter: Adapter, name: str) -> None:
     if name not in adapter.d2l.__all__:
         pytest.skip(f"{adapter.d2l.__name__} has no {name}")
     layer = getattr(adapter.d2l, name)
@@ -76,7 +76,7 @@ def test_jupyter_shows_layer_arguments(adapter: Adapter, name: str) -> None:
     ]
     framework = adapter.d2l.__name__.rpartition(".")[2]
     expected = SIGNATURES[name]
-    for old, new in IN_ONE_FRAMEWORK.get((framework, name), {}).items():
+    for old, new in FRAMEWORK_PARAMETERS.get((framework, name), {}).items():
         expected = expected.replace(old, new)
     assert str(Signature(parameters)) == f"({expected})"
     definition = Inspector(theme_name="nocolor").info(layer, oname=name)["init_definition"]
@@ -84,7 +84,7 @@ def test_jupyter_shows_layer_arguments(adapter: Adapter, name: str) -> None:
     assert all(parameter.name in definition for parameter in parameters)
 
 
-def test_no_layer_hides_its_arguments(adapter: Adapter) -> None:
+def test_no_layer_hides_its_parameters(adapter: Adapter) -> None:
     variadic = set()
     for name in adapter.d2l.__all__:
         member = getattr(adapter.d2l, name)

@@ -1,4 +1,4 @@
-"""Tests of D2L's chapters on natural language, against NumPy in float64 and short texts."""
+"""Tests of D2L's chapters on natural language: with short texts, and against NumPy in float64."""
 
 import random
 from collections import Counter
@@ -14,7 +14,7 @@ import pytest
 from tests.shim.each import fake_data
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import assert_close
-from tests.shim.each.test_transformer import block, linear, norm
+from tests.shim.each.test_transformer import apply_block, read_linear, read_norm
 
 TOKENS = np.array([[1, 2, 3, 0, 4], [6, 5, 4, 3, 2]], "int32")
 SEGMENTS = np.array([[0, 0, 0, 1, 1], [0, 1, 1, 1, 1]], "int32")
@@ -22,32 +22,32 @@ LENS = np.array([3, 5], "int32")
 POSITIONS = np.array([[1, 2, 0], [4, 0, 3]], "int32")
 BATCH = [TOKENS, SEGMENTS, LENS, POSITIONS]
 X = np.random.default_rng(8).normal(size=(2, 5, 8)).astype("float32")
-# Tokens, hiddens, hiddens of the network, heads, blocks, dropout, positions.
+# Tokens, hiddens, hiddens of the feed-forward network, heads, blocks, dropout, positions.
 SHORT_FORM = 7, 8, 16, 2, 2, 0.0, 6
 LONG_FORM = 7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8
 
 
 @pytest.fixture(scope="module")
 def language(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
-    """Return models of natural language as a reader writes them; without such chapters, names are errors."""
+    """Return a reader's models of natural language; if D2L has no such chapters, check that their names are missing."""
     framework = pytestconfig.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.language") is None:
         adapter.assert_missing("BERTModel", "TokenEmbedding", "load_data_imdb")
-        pytest.skip("D2L has no such chapter in this framework")
+        pytest.skip("D2L has no such chapters in this framework")
     return import_module(f"tests.shim.each.{framework}.language")
 
 
 @pytest.fixture
 def texts(adapter: Adapter, language: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    fake_data.language(monkeypatch, adapter.d2l, tmp_path)
+    fake_data.replace_language(monkeypatch, adapter.d2l, tmp_path)
 
 
-def words(vocab: Any, row: Any) -> str:
+def join_tokens(vocab: Any, row: Any) -> str:
     return " ".join(vocab.to_tokens([*row]))
 
 
-def rows(adapter: Adapter, batches: Any) -> list[list[Any]]:
+def read_batches(adapter: Adapter, batches: Any) -> list[list[Any]]:
     """Return the arrays of each batch."""
     return [adapter.to_numpy([*batch]) for batch in batches]
 
@@ -73,36 +73,39 @@ def test_token_embedding_reads_vectors(adapter: Adapter, texts: None) -> None:
 def test_ptb_batches_are_skip_grams(adapter: Adapter, texts: None) -> None:
     random.seed(0)
     batches, vocab = adapter.d2l.load_data_ptb(16, 2, 3)
-    seen_centers, sizes = [], set()
-    for centers, numbers, masks, labels in rows(adapter, batches):
+    seen_centers = []
+    sizes = set()
+    for centers, numbers, masks, labels in read_batches(adapter, batches):
         assert centers.shape == (len(numbers), 1)
         assert numbers.shape == masks.shape == labels.shape
         for center, number, mask, label in zip(centers[:, 0], numbers, masks, labels, strict=True):
-            there, context = int(mask.sum()), int(label.sum())
-            assert there == 4 * context  # and three noise words for each
-            assert (mask == (np.arange(len(mask)) < there)).all()
-            assert (label == (np.arange(len(mask)) < context)).all()
-            assert (number[there:] == 0).all()
-            near = [int(word[1:]) for word in vocab.to_tokens([*number[:context]])]
+            count = int(mask.sum())
+            size = int(label.sum())
+            assert count == 4 * size  # the context, and three noise words for each of its words
+            assert (mask == (np.arange(len(mask)) < count)).all()
+            assert (label == (np.arange(len(mask)) < size)).all()
+            assert (number[count:] == 0).all()
+            context = [int(word[1:]) for word in vocab.to_tokens([*number[:size]])]
             middle = int(vocab.to_tokens(int(center))[1:])
-            # In a sentence numbers rise by ones.
-            assert near == sorted(near)
-            assert {each // 40 for each in near} == {middle // 40}
-            assert middle not in near
-            assert not {*number[:context]} & {*number[context:there]}
+            # A sentence has 40 consecutive numbers.
+            assert context == sorted(context)
+            assert {x // 40 for x in context} == {middle // 40}
+            assert middle not in context
+            assert not {*number[:size]} & {*number[size:count]}
             seen_centers.append(int(center))
-            sizes.add(context)
+            sizes.add(size)
     assert sizes == {1, 2, 3, 4}
     assert len(batches) == -(-len(seen_centers) // 16)
     assert len({*seen_centers}) > 50
-    others = [int(center) for batch in rows(adapter, batches) for center in batch[0][:, 0]]
-    assert others != seen_centers  # shuffled
-    assert sorted(others) == sorted(seen_centers)
+    later_batches = read_batches(adapter, batches)
+    later_centers = [int(center) for batch in later_batches for center in batch[0][:, 0]]
+    assert later_centers != seen_centers  # they are shuffled
+    assert sorted(later_centers) == sorted(seen_centers)
 
 
 def test_batchify_pads_skip_grams(adapter: Adapter, language: Any) -> None:
     batch = adapter.d2l.batchify(((1, [2, 2], [3, 3, 3, 3]), (1, [2, 2, 2], [3, 3])))
-    assert [each.tolist() for each in adapter.to_numpy([*batch])] == [
+    assert [x.tolist() for x in adapter.to_numpy([*batch])] == [
         [[1], [1]],
         [[2, 2, 3, 3, 3, 3], [2, 2, 2, 3, 3, 0]],
         [[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0]],
@@ -115,14 +118,14 @@ def test_batchify_pads_skip_grams(adapter: Adapter, language: Any) -> None:
 
 def test_imdb_batches_are_reviews(adapter: Adapter, texts: None) -> None:
     train, test, vocab = adapter.d2l.load_data_imdb(4, 6)
-    assert vocab.idx_to_token == ["<unk>", *(f"w{i}" for i in range(2, 10))]  # 5 times and more
-    test_batches = rows(adapter, test)
+    assert vocab.idx_to_token == ["<unk>", *(f"w{i}" for i in range(2, 10))]  # at least 5 times
+    test_batches = read_batches(adapter, test)
     assert [X.shape for X, _ in test_batches] == [(4, 6), (4, 6), (2, 6)]
     X, y = (np.concatenate(column) for column in zip(*test_batches, strict=True))
     assert y.tolist() == [1] * 5 + [0] * 5
-    assert words(vocab, X[3]) == "w3 w4 w5 w6 w7 w8"
-    assert words(vocab, X[9]) == "w5 w6 w7 w8 w9 <unk>"
-    assert words(vocab, X[0]) == "<unk> <unk> w2 w3 w4 w5"
+    assert join_tokens(vocab, X[3]) == "w3 w4 w5 w6 w7 w8"
+    assert join_tokens(vocab, X[9]) == "w5 w6 w7 w8 w9 <unk>"
+    assert join_tokens(vocab, X[0]) == "<unk> <unk> w2 w3 w4 w5"
     assert adapter.is_shuffled(train)
     assert signature(adapter.d2l.load_data_imdb).parameters["num_steps"].default == 500
 
@@ -134,10 +137,10 @@ def test_snli_batches_are_pairs(
     assert capsys.readouterr().out == "read 18 examples\nread 18 examples\n"
     assert vocab.idx_to_token[:2] == ["<pad>", "<unk>"]
     pairs = []
-    for (premises, hypotheses), labels in rows(adapter, test):
+    for (premises, hypotheses), labels in read_batches(adapter, test):
         assert premises.shape == hypotheses.shape == (len(labels), 3)
         for *pair, label in zip(premises, hypotheses, labels, strict=True):
-            pairs.append((*(words(vocab, row) for row in pair), int(label)))
+            pairs.append((*(join_tokens(vocab, row) for row in pair), int(label)))
     expected = [i for i in range(24) if i % 4 < 3]
     counts = Counter(f"w{n % 10}" for i in expected for n in (i, i + 1, i + 2))
     assert {*vocab.idx_to_token[2:]} == {word for word, count in counts.items() if count >= 5}
@@ -154,14 +157,14 @@ def test_snli_dataset_takes_vocabulary(adapter: Adapter, language: Any) -> None:
     vocab = adapter.d2l.Vocab(["a", "b"], reserved_tokens=["<pad>"])
     dataset = adapter.d2l.SNLIDataset((["a b a", "b"], ["x", ""], [2, 0]), 2, vocab)
     (premise, hypothesis), label = dataset[0]
-    assert words(vocab, adapter.to_numpy(premise)) == "a b"
-    assert words(vocab, adapter.to_numpy(hypothesis)) == "<unk> <pad>"
+    assert join_tokens(vocab, adapter.to_numpy(premise)) == "a b"
+    assert join_tokens(vocab, adapter.to_numpy(hypothesis)) == "<unk> <pad>"
     assert int(label) == 2
     assert dataset.vocab is vocab
     assert (len(dataset), dataset.num_steps) == (2, 2)
     assert adapter.to_numpy(dataset.labels).tolist() == [2, 0]
-    assert words(vocab, adapter.to_numpy(dataset.premises)[1]) == "b <pad>"
-    assert words(vocab, adapter.to_numpy(dataset.hypotheses)[1]) == "<pad> <pad>"
+    assert join_tokens(vocab, adapter.to_numpy(dataset.premises)[1]) == "b <pad>"
+    assert join_tokens(vocab, adapter.to_numpy(dataset.hypotheses)[1]) == "<pad> <pad>"
 
 
 @pytest.mark.parametrize("kind", ["a layer", "a function"])
@@ -171,14 +174,14 @@ def test_predictions_are_likeliest_classes(adapter: Adapter, language: Any, kind
     table[vocab[[*"abc"]]] = np.eye(3)
     expected = {"positive": "c b c", "negative": "a b a"}
     net = language.classifier(table, np.float32([[1, 0], [0, 0], [0, 1]]))
-    ask = net if kind == "a layer" else lambda X: net(X)
+    model = net if kind == "a layer" else lambda X: net(X)
     if kind == "a function" and hasattr(net, "eval"):
         net.eval()
     if kind == "a function" and hasattr(net, "to"):
         net.to(adapter.d2l.try_gpu())  # as in D2L, since a function's device is unknown
     for name, sentence in expected.items():
-        for _ in range(5):  # nothing is dropped
-            assert adapter.d2l.predict_sentiment(ask, vocab, sentence) == name
+        for _ in range(5):  # there is no dropout
+            assert adapter.d2l.predict_sentiment(model, vocab, sentence) == name
     assert getattr(net, "training", True) == (kind == "a layer" or not hasattr(net, "eval"))
     net = language.classifier(table, np.eye(3, dtype="float32"))
     if hasattr(net, "eval"):
@@ -194,7 +197,7 @@ def test_predictions_are_likeliest_classes(adapter: Adapter, language: Any, kind
 def test_wiki_batches_are_sentence_pairs(adapter: Adapter, texts: None) -> None:
     random.seed(1)
     batches, vocab = adapter.d2l.load_data_wiki(8, 9)
-    batch_arrays = rows(adapter, batches)
+    batch_arrays = read_batches(adapter, batches)
     assert [len(batch[0]) for batch in batch_arrays] == [8] * 5
     assert [x.shape for x in batch_arrays[0]] == [
         (8, 9),
@@ -207,23 +210,23 @@ def test_wiki_batches_are_sentence_pairs(adapter: Adapter, texts: None) -> None:
     ]
     assert {"<pad>", "<mask>", "<cls>", "<sep>", "<unk>"} < {*vocab.idx_to_token}
     columns = [np.concatenate(column) for column in zip(*batch_arrays, strict=True)]
-    tokens, segments, lens, positions, weights, labels, follow = columns
+    tokens, segments, lens, positions, weights, labels, nsp_labels = columns
     assert weights.dtype == np.float32
     assert (weights == 1).all()
-    assert 8 < follow.sum() < 32
+    assert 8 < nsp_labels.sum() < 32
     whole = tokens.copy()
     np.put_along_axis(whole, positions, labels, 1)
     for row, segment, count in zip(whole, segments, lens, strict=True):
-        pair = words(vocab, row[: int(count)]).split()
+        pair = join_tokens(vocab, row[: int(count)]).split()
         assert (pair[0], pair[-1], pair.count("<sep>")) == ("<cls>", "<sep>", 2)
         first = pair.index("<sep>") + 1
         segments_of_pair = [0] * first + [1] * (len(pair) - first) + [0] * (9 - len(pair))
         assert segment.tolist() == segments_of_pair
         assert {*vocab.to_tokens([*row[len(pair) :]])} <= {"<pad>"}
     assert vocab["<mask>"] in np.take_along_axis(tokens, positions, 1)
-    again = np.concatenate([batch[0] for batch in rows(adapter, batches)])
-    assert (again != tokens).any()  # shuffled
-    np.testing.assert_array_equal(*(np.sort(x, axis=0) for x in (again, tokens)))
+    again = np.concatenate([batch[0] for batch in read_batches(adapter, batches)])
+    assert (again != tokens).any()  # they are shuffled
+    np.testing.assert_array_equal(np.sort(again, axis=0), np.sort(tokens, axis=0))
 
 
 def test_wiki_masks_are_sorted_shares_of_tokens(adapter: Adapter, language: Any) -> None:
@@ -247,9 +250,9 @@ def test_wiki_dataset_has_d2ls_attributes(adapter: Adapter, texts: None) -> None
     assert len(dataset) == 40
     names = "all_token_ids", "all_segments", "valid_lens", "all_pred_positions"
     names += "all_mlm_weights", "all_mlm_labels", "nsp_labels"
-    for name, each in zip(names, dataset[3], strict=True):
+    for name, item in zip(names, dataset[3], strict=True):
         np.testing.assert_array_equal(
-            adapter.to_numpy(getattr(dataset, name))[3], adapter.to_numpy(each)
+            adapter.to_numpy(getattr(dataset, name))[3], adapter.to_numpy(item)
         )
 
 
@@ -258,21 +261,21 @@ def get_position_table(adapter: Adapter, encoder: Any) -> Any:
     return adapter.to_numpy(positions.data() if callable(positions.data) else positions)
 
 
-def encoded(adapter: Adapter, layer: Any, table: Any, lens: Any, path: str = "") -> Any:
+def encode(adapter: Adapter, layer: Any, table: Any, lens: Any, path: str = "") -> Any:
     """Return the reference's output of BERT's encoder for TOKENS."""
     x = layer.parameters(f"{path}token_embedding")["table"][TOKENS].astype("float64")
     x = x + layer.parameters(f"{path}segment_embedding")["table"][SEGMENTS] + table[:, :5]
     for number in range(2):
-        x, _ = block(adapter, layer, x, lens, 2, f"{path}blks.{number}.")
+        x, _ = apply_block(adapter, layer, x, lens, 2, f"{path}blks.{number}.")
     return x
 
 
 @pytest.mark.parametrize("form", ["D2L 1.0", "D2L 0.17", "D2L 0.17, named"])
 def test_bert_encoder_matches_reference(adapter: Adapter, language: Any, form: str) -> None:
-    old, names = LONG_FORM, ("norm_shape", "ffn_num_input", "key_size", "query_size", "value_size")
-    if adapter.d2l.__name__.endswith("mxnet"):  # 0.17's signature is the short one there
-        old, names = SHORT_FORM, ()
-    args: tuple[Any, ...] = {"D2L 1.0": SHORT_FORM, "D2L 0.17": old}.get(form, SHORT_FORM[:2])
+    is_mxnet = adapter.d2l.__name__.endswith("mxnet")  # where 0.17's signature is the short one
+    older_form = SHORT_FORM if is_mxnet else LONG_FORM
+    forms = {"D2L 1.0": SHORT_FORM, "D2L 0.17": older_form}
+    args: tuple[Any, ...] = forms.get(form, SHORT_FORM[:2])
     kwargs: dict[str, Any] = {}
     if form == "D2L 0.17, named":
         kwargs = {
@@ -282,15 +285,17 @@ def test_bert_encoder_matches_reference(adapter: Adapter, language: Any, form: s
             "dropout": 0,
             "max_len": 6,
         }
-        kwargs |= dict.fromkeys(names, 8)
+        if not is_mxnet:
+            names = "norm_shape", "ffn_num_input", "key_size", "query_size", "value_size"
+            kwargs |= dict.fromkeys(names, 8)
     layer = adapter.build("BERTEncoder", *args, **kwargs)
     layer.randomize(TOKENS, SEGMENTS, LENS)
     table = get_position_table(adapter, layer)
     assert table.shape == (1, 6, 8)
     for lens in (LENS, None):
-        assert_close(layer(TOKENS, SEGMENTS, lens), encoded(adapter, layer, table, lens), 1e-3)
+        assert_close(layer(TOKENS, SEGMENTS, lens), encode(adapter, layer, table, lens), 1e-3)
     floats = [x.astype("float32") for x in (TOKENS, SEGMENTS, LENS)]
-    assert_close(layer(*floats), encoded(adapter, layer, table, LENS), 1e-3)
+    assert_close(layer(*floats), encode(adapter, layer, table, LENS), 1e-3)
     assert all("bias" in layer.parameters(f"blks.1.attention.W_{role}") for role in "qkvo")
 
 
@@ -299,12 +304,13 @@ def test_bert_tasks_match_reference(adapter: Adapter, language: Any) -> None:
         layer = adapter.build("MaskLM", *sizes)
         layer.randomize(X, POSITIONS)
         first, normal, last = (name.removeprefix("mlm.") for name in language.MASK_LM_LAYERS)
-        at = np.take_along_axis(X, POSITIONS[..., None], 1)
-        hidden = norm(adapter, layer, normal)(np.maximum(linear(layer, first)(at), 0))
-        assert_close(layer(X, POSITIONS), linear(layer, last)(hidden), 1e-4)
+        selected = np.take_along_axis(X, POSITIONS[..., None], 1)
+        hidden = np.maximum(read_linear(layer, first)(selected), 0)
+        hidden = read_norm(adapter, layer, normal)(hidden)
+        assert_close(layer(X, POSITIONS), read_linear(layer, last)(hidden), 1e-4)
     layer = adapter.build("NextSentencePred")
     layer.randomize(X[:, 0])
-    assert_close(layer(X[:, 0]), linear(layer, "output")(X[:, 0]))
+    assert_close(layer(X[:, 0]), read_linear(layer, "output")(X[:, 0]))
 
 
 @pytest.fixture(scope="module")
@@ -316,17 +322,18 @@ def bert(adapter: Adapter, language: Any) -> Any:
 
 def test_bert_model_matches_reference(adapter: Adapter, language: Any, bert: Any) -> None:
     table = get_position_table(adapter, adapter.layer(bert.part("encoder")))
-    want = encoded(adapter, bert, table, LENS, "encoder.")
+    want = encode(adapter, bert, table, LENS, "encoder.")
     got, tokens_hat, next_hat = bert(*BATCH)
     assert_close(got, want, 1e-3)
     first, normal, last = language.MASK_LM_LAYERS
-    at = np.take_along_axis(want, POSITIONS[..., None], 1)
-    hidden = norm(adapter, bert, normal)(np.maximum(linear(bert, first)(at), 0))
-    assert_close(tokens_hat, linear(bert, last)(hidden), 1e-3)
-    pooled = np.tanh(linear(bert, language.HIDDEN)(want[:, 0]))
-    assert_close(next_hat, linear(bert, language.NEXT)(pooled), 1e-3)
+    selected = np.take_along_axis(want, POSITIONS[..., None], 1)
+    hidden = np.maximum(read_linear(bert, first)(selected), 0)
+    hidden = read_norm(adapter, bert, normal)(hidden)
+    assert_close(tokens_hat, read_linear(bert, last)(hidden), 1e-3)
+    pooled = np.tanh(read_linear(bert, language.HIDDEN)(want[:, 0]))
+    assert_close(next_hat, read_linear(bert, language.NEXT)(pooled), 1e-3)
     assert bert(*BATCH[:3])[1] is None
-    assert_close(bert(TOKENS, SEGMENTS)[0], encoded(adapter, bert, table, None, "encoder."), 1e-3)
+    assert_close(bert(TOKENS, SEGMENTS)[0], encode(adapter, bert, table, None, "encoder."), 1e-3)
 
 
 def test_bert_model_takes_long_signature(adapter: Adapter, language: Any) -> None:
@@ -345,35 +352,36 @@ def test_bert_losses_and_gradients_match_reference(
     weights = np.float32([[1, 1, 0], [1, 0, 0]])
     if reduction == "mean" and not adapter.d2l.__name__.endswith("mxnet"):
         weights[:] = 1  # a mean loss does not depend on padding
-    labels, follow = np.array([[5, 0, 1], [6, 2, 3]], "int64"), np.array([1, 0], "int64")
-    columns = [*BATCH, weights, labels, follow]
-    of_tokens, of_next, total, *gradients = language.losses(
+    labels, nsp_labels = np.array([[5, 0, 1], [6, 2, 3]], "int64"), np.array([1, 0], "int64")
+    columns = [*BATCH, weights, labels, nsp_labels]
+    token_loss, next_loss, total, *gradients = language.losses(
         adapter.d2l, bert.layer, 7, columns, reduction
     )
     _, tokens_hat, next_hat = bert(*BATCH)
-    wanted, slopes = zip(
-        *(entropy(*each) for each in ((tokens_hat, labels), (next_hat, follow))), strict=True
+    token_losses, token_slopes = entropy(tokens_hat, labels)
+    next_losses, next_slopes = entropy(next_hat, nsp_labels)
+    want = (token_losses * weights).sum() / weights.sum(), next_losses.mean()
+    assert_close(np.array([token_loss, next_loss, total]).ravel(), [*want, sum(want)], 1e-4)
+    assert_close(
+        gradients[0], (token_slopes * weights[..., None]).sum((0, 1)) / weights.sum(), 1e-4
     )
-    want = (wanted[0] * weights).sum() / weights.sum(), wanted[1].mean()
-    assert_close(np.array([of_tokens, of_next, total]).ravel(), [*want, sum(want)], 1e-4)
-    assert_close(gradients[0], (slopes[0] * weights[..., None]).sum((0, 1)) / weights.sum(), 1e-4)
-    assert_close(gradients[1], slopes[1].mean(axis=0), 1e-4)
+    assert_close(gradients[1], next_slopes.mean(axis=0), 1e-4)
     slope = gradients[2] / np.linalg.norm(gradients[2])
-    ends = []
-    for step in (0.003, -0.006, 0.003):  # there, back, and home again
+    losses = []
+    for step in (0.003, -0.006, 0.003):  # the last step restores the positions
         language.move_positions(bert.layer, np.float32(step) * slope)
-        ends.append(
+        losses.append(
             float(np.ravel(language.losses(adapter.d2l, bert.layer, 7, columns, reduction)[2])[0])
         )
-    assert (ends[0] - ends[1]) / 0.006 == pytest.approx(np.linalg.norm(gradients[2]), rel=0.03)
+    assert (losses[0] - losses[1]) / 0.006 == pytest.approx(np.linalg.norm(gradients[2]), rel=0.03)
 
 
 def entropy(logits: Any, labels: Any) -> tuple[Any, Any]:
     """Return the cross-entropy of each row, and its gradient."""
-    shares = np.exp(logits.astype("float64"))
-    shares /= shares.sum(axis=-1, keepdims=True)
-    losses = -np.log(np.take_along_axis(shares, labels[..., None], -1))[..., 0]
-    return losses, shares - np.eye(logits.shape[-1])[labels]
+    probs = np.exp(logits.astype("float64"))
+    probs /= probs.sum(axis=-1, keepdims=True)
+    losses = -np.log(np.take_along_axis(probs, labels[..., None], -1))[..., 0]
+    return losses, probs - np.eye(logits.shape[-1])[labels]
 
 
 def test_padding_does_not_affect_first_token(adapter: Adapter, language: Any, bert: Any) -> None:

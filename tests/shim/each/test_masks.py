@@ -28,7 +28,7 @@ Masks = dict[str, Any]
 
 
 def draw_bias(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
-    """Draw numbers, with minus infinity for one key in four."""
+    """Draw normal numbers, but minus infinity for about one key in four."""
     rng = np.random.default_rng(seed)
     bias = rng.normal(size=shape)
     bias[rng.random(shape) < 0.25] = -np.inf
@@ -37,7 +37,7 @@ def draw_bias(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
 
 @st.composite
 def masks(draw: st.DrawFn, case: Case, *shapes: tuple[int, ...]) -> Masks:
-    """Draw a causal mask, a bias, both or none; a bias has one of the ``shapes``, before (queries, keys)."""
+    """Draw a causal mask, a bias, both or none; a bias has one of the ``shapes``, followed by (queries, keys)."""
     num_queries, num_keys = case.scores_shape
     causal = num_queries <= num_keys and draw(st.booleans())
     shape = draw(st.none() | st.sampled_from(shapes))
@@ -55,7 +55,7 @@ def test_dot_product_attention_with_masks_matches_reference(
     adapter: Adapter, data: st.DataObject, case: Case
 ) -> None:
     mask_args = data.draw(masks(case, (), (len(case.queries),)))
-    layer = adapter.dot_product(dropout=0.5)
+    layer = adapter.build_dot_product(dropout=0.5)
     output, weights = reference.dot_product_attention(*case.arrays, **mask_args)
     assert_close(layer(*case.arrays, **mask_args), output)
     assert_close(layer.attention_weights, weights)
@@ -73,7 +73,7 @@ def test_multi_head_attention_with_masks_matches_reference(
     weights = make_weights(case.sizes, num_hiddens, dtype=dtype)
     mask_args = data.draw(masks(case, (), (num_heads,), (batch, num_heads)))
     sizes = (*case.sizes, num_hiddens, num_heads, 0.5)
-    layer = adapter.multi_head(*sizes, weights=weights, dtype=dtype)
+    layer = adapter.build_multi_head(*sizes, weights=weights, dtype=dtype)
     output, expected_weights = reference_multi_head(weights, num_heads, *case.arrays, **mask_args)
     assert_close(layer(*case.arrays, **mask_args), output)
     assert_close(layer.attention_weights, expected_weights)
@@ -81,7 +81,7 @@ def test_multi_head_attention_with_masks_matches_reference(
 
 def test_last_query_sees_last_key(adapter: Adapter) -> None:
     case = make_case(steps=(2, 4))
-    layer = adapter.dot_product()
+    layer = adapter.build_dot_product()
     layer(*case.arrays, causal=True)
     seen = layer.attention_weights[0] > 0
     np.testing.assert_array_equal(seen, [[True, True, True, False], [True] * 4])
@@ -90,18 +90,17 @@ def test_last_query_sees_last_key(adapter: Adapter) -> None:
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4)])
 @pytest.mark.parametrize("valid_lens", [None, np.array([4, 4])], ids=["no lengths", "lengths"])
 @pytest.mark.parametrize("causal", [False, True])
-def test_infinite_bias_hides_some_or_all_keys(
+def test_infinite_bias_hides_keys(
     adapter: Adapter, causal: bool, valid_lens: np.ndarray | None, shape: tuple[int, ...]
 ) -> None:
     case = make_case(valid_lens)
     bias = np.zeros(shape)
-    bias[
-        ..., 2, :
-    ] = -np.inf  # the last query, from which no other mask hides anything, sees nothing
+    # The last query sees no key; no other mask hides any from it.
+    bias[..., 2, :] = -np.inf
     bias[..., 1, 2] = -np.inf
-    layer = adapter.dot_product()
-    masks: Masks = {"causal": True} if causal else {}
-    assert not layer(*case.arrays, score_bias=bias, **masks)[:, 2].any()
+    layer = adapter.build_dot_product()
+    mask_args: Masks = {"causal": True} if causal else {}
+    assert not layer(*case.arrays, score_bias=bias, **mask_args)[:, 2].any()
     weights = layer.attention_weights
     assert (weights[:, 2] == 0).all()
     assert (weights[:, 1, 2] == 0).all()
@@ -109,26 +108,26 @@ def test_infinite_bias_hides_some_or_all_keys(
 
 
 @pytest.mark.parametrize("valid_lens", [None, np.array([4, 3])], ids=["no lengths", "lengths"])
-def test_nan_in_bias_is_not_hidden(adapter: Adapter, valid_lens: np.ndarray | None) -> None:
+def test_nan_in_bias_reaches_output(adapter: Adapter, valid_lens: np.ndarray | None) -> None:
     case = make_case(valid_lens)
     bias = np.zeros((3, 4))
     bias[1, 2] = np.nan
-    layer = adapter.dot_product()
+    layer = adapter.build_dot_product()
     output = layer(*case.arrays, score_bias=bias)
     assert np.isnan(output[0, 1]).all()
     assert np.isnan(layer.attention_weights[0, 1]).any()
     assert np.isfinite(output[:, [0, 2]]).all()
 
 
-@pytest.mark.parametrize("with_bias", [False, True])
-def test_dropout_applies_with_masks(adapter: Adapter, with_bias: bool) -> None:
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_dropout_applies_with_masks(adapter: Adapter, has_bias: bool) -> None:
     case = make_case(batch=4, steps=(50, 50), sizes=(8, 8, 8), dtype="float32")
-    masks: Masks = {"causal": True}
-    if with_bias:
-        masks["score_bias"] = np.zeros((50, 50), "float32")
-    layer = adapter.dot_product(dropout=0.25)
+    mask_args: Masks = {"causal": True}
+    if has_bias:
+        mask_args["score_bias"] = np.zeros((50, 50), "float32")
+    layer = adapter.build_dot_product(dropout=0.25)
     identity = np.tile(np.eye(50, dtype="float32"), (4, 1, 1))
-    used = layer(case.queries, case.keys, identity, training=True, **masks)
+    used = layer(case.queries, case.keys, identity, training=True, **mask_args)
     seen = layer.attention_weights > 0
     assert (used[~seen] == 0).all()
     assert (used[seen] == 0).mean() == pytest.approx(0.25, abs=0.03)
@@ -138,7 +137,7 @@ MASK_ARGS: dict[str, Masks] = {
     "none": {},
     "causal": {"causal": True},
     "bias": {"score_bias": draw_bias((3, 4), float, 1)},
-    "bias of each": {"score_bias": draw_bias((2, 3, 4), float, 2)},
+    "bias per example": {"score_bias": draw_bias((2, 3, 4), float, 2)},
     "both": {"causal": True, "score_bias": draw_bias((3, 4), float, 3)},
 }
 every_kind_of_mask = pytest.mark.parametrize("mask_args", MASK_ARGS.values(), ids=MASK_ARGS)
@@ -151,7 +150,7 @@ def test_dot_product_gradients_match_reference(
 ) -> None:
     case = make_case(valid_lens, sizes=(3, 3, 5))
     direction = np.random.default_rng(1).normal(size=(2, 3, 5))
-    layer = adapter.dot_product()
+    layer = adapter.build_dot_product()
     assert_gradients(layer, reference.dot_product_attention, case, direction, **mask_args)
 
 
@@ -161,10 +160,10 @@ def test_multi_head_gradients_with_masks_match_reference(
 ) -> None:
     case = make_case(LENGTHS["per example"], sizes=(3, 3, 5))
     weights = make_weights(case.sizes, 4)
-    layer = adapter.multi_head(*case.sizes, 4, 2, 0.0, weights=weights)
-    masks: Masks = {"causal": True, "score_bias": draw_bias(shape, float, 4)}
+    layer = adapter.build_multi_head(*case.sizes, 4, 2, 0.0, weights=weights)
+    mask_args: Masks = {"causal": True, "score_bias": draw_bias(shape, float, 4)}
     direction = np.random.default_rng(1).normal(size=(2, 3, 4))
-    assert_gradients(layer, partial(reference_multi_head, weights, 2), case, direction, **masks)
+    assert_gradients(layer, partial(reference_multi_head, weights, 2), case, direction, **mask_args)
 
 
 LONG_LENGTHS = {
@@ -173,17 +172,17 @@ LONG_LENGTHS = {
 }
 
 
-@pytest.mark.usefixtures("short_is_long")
+@pytest.mark.usefixtures("force_blockwise")
 @parametrize_lengths(LONG_LENGTHS, "every key", "per example", slow=("jax", "paddle"))
-@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("has_bias", [False, True])
 def test_long_input_with_masks_matches_reference(
-    adapter: Adapter, valid_lens: np.ndarray | None, with_bias: bool
+    adapter: Adapter, valid_lens: np.ndarray | None, has_bias: bool
 ) -> None:
     case = make_case(valid_lens, steps=(7, 8))
     mask_args: Masks = {"causal": True}
-    if with_bias:
+    if has_bias:
         mask_args["score_bias"] = draw_bias((7, 8), float, 5)
-    layer = adapter.dot_product()
+    layer = adapter.build_dot_product()
     output, weights = reference.dot_product_attention(*case.arrays, **mask_args)
     assert_close(layer(*case.arrays, **mask_args), output)
     assert_close(layer.attention_weights, weights)

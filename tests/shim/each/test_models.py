@@ -10,21 +10,21 @@ import pytest
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import assert_close
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(20, 3)).astype("float32")
 Y = (X @ [[2.0], [-3.4], [1.0]] + 4.2).astype("float32")
-PICTURES = RNG.normal(size=(2, 4, 5, 5)).astype("float32")
+IMAGES = RNG.normal(size=(2, 4, 5, 5)).astype("float32")
 
 
 @pytest.fixture
 def models(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
-    """Return helpers for the framework's models; without such chapters, check that their names are errors."""
+    """Return helpers for the framework's models; if D2L has no such chapters, check that their names are missing."""
     framework = pytestconfig.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.models") is None:
         adapter.assert_missing("LeNet", "SyntheticRegressionData", "ResNeXtBlock")
-        pytest.skip("D2L 1.0 has no such framework")
+        pytest.skip("D2L 1.0 does not have this framework")
     return import_module(f"tests.shim.each.{framework}.models")
 
 
@@ -45,8 +45,8 @@ def average_pool(X: Any) -> Any:
 
 
 def flatten(adapter: Adapter, X: Any) -> Any:
-    is_last = adapter.d2l.__name__.rsplit(".")[-1] in ("tensorflow", "jax")
-    return (X.transpose(0, 2, 3, 1) if is_last else X).reshape(len(X), -1)
+    has_channels_last = adapter.d2l.__name__.rsplit(".")[-1] in ("tensorflow", "jax")
+    return (X.transpose(0, 2, 3, 1) if has_channels_last else X).reshape(len(X), -1)
 
 
 def sigmoid(x: Any) -> Any:
@@ -55,13 +55,13 @@ def sigmoid(x: Any) -> Any:
 
 def make_data(adapter: Adapter, d2l: Any = None) -> Any:
     """Make a batch of twenty examples of linear regression."""
-    data = adapter.rows(d2l or adapter.d2l, adapter.tensor(X), adapter.tensor(Y))
+    data = adapter.build_data_module(d2l or adapter.d2l, adapter.tensor(X), adapter.tensor(Y))
     data.train_batch = lambda: (adapter.tensor(X), adapter.tensor(Y))
     return data
 
 
 def descend(w: Any, b: Any, lr: float, epochs: int) -> tuple[Any, Any]:
-    """Descend along the gradient of half the mean squared error."""
+    """Return weights and bias after gradient descent on half the mean squared error."""
     for _ in range(epochs):
         slope = (X.astype("float64") @ w + b - Y[:, 0]) / len(X)
         w, b = w - lr * X.T @ slope, b - lr * slope.sum()
@@ -107,19 +107,19 @@ def test_training_examples_are_first_and_shuffled(adapter: Adapter, models: Any)
 def test_linear_regression_matches_gradient_descent(
     adapter: Adapter, models: Any, name: str
 ) -> None:
-    from_scratch = name == "LinearRegressionScratch"
-    model = getattr(adapter.d2l, name)(*([3] if from_scratch else []), lr=0.1)
+    is_scratch = name == "LinearRegressionScratch"
+    model = getattr(adapter.d2l, name)(*([3] if is_scratch else []), lr=0.1)
     (w, b), after = models.fit(model, make_data(adapter), 3)
     assert 0 < np.abs(w).max() < 0.06  # near zero
     assert b == [0]
-    rate = 0.1 if from_scratch else 0.1 * models.FACTOR
+    rate = 0.1 if is_scratch else 0.1 * models.FACTOR
     for got, want in zip(after, descend(w, b, rate, 3), strict=True):
         assert_close(got, want, 1e-5)
 
 
-def test_sigma_is_spread_of_initial_weights(adapter: Adapter, models: Any) -> None:
+def test_sigma_is_standard_deviation_of_initial_weights(adapter: Adapter, models: Any) -> None:
     model = adapter.d2l.LinearRegressionScratch(500, 0.0, sigma=2.0)
-    data = adapter.rows(
+    data = adapter.build_data_module(
         adapter.d2l, adapter.tensor(np.zeros((2, 500), "float32")), adapter.tensor(Y[:2])
     )
     data.train_batch = lambda: (adapter.tensor(np.zeros((2, 500), "float32")),)
@@ -128,12 +128,13 @@ def test_sigma_is_spread_of_initial_weights(adapter: Adapter, models: Any) -> No
 
 
 @pytest.mark.parametrize("name", ["LinearRegressionScratch", "LinearRegression"])
-def test_loss_pairs_labels_of_other_shape(adapter: Adapter, models: Any, name: str) -> None:
+def test_loss_accepts_labels_of_other_shape(adapter: Adapter, models: Any, name: str) -> None:
     if not hasattr(adapter.d2l, "linreg"):
         pytest.skip("Flax's loss takes a state")
-    model = getattr(adapter.d2l, name)(*([3] if "Scratch" in name else []), lr=0.1)
+    is_scratch = name == "LinearRegressionScratch"
+    model = getattr(adapter.d2l, name)(*([3] if is_scratch else []), lr=0.1)
     loss = model.loss(adapter.tensor(X[:, :1]), adapter.tensor(Y[:, 0].copy()))
-    factor = 1 if "Scratch" in name else models.FACTOR
+    factor = 1 if is_scratch else models.FACTOR
     want = ((X[:, 0].astype("float64") - Y[:, 0]) ** 2).mean() / 2 * factor
     assert float(adapter.to_numpy(loss)) == pytest.approx(want, rel=1e-5)
 
@@ -143,17 +144,17 @@ def test_loss_pairs_labels_of_other_shape(adapter: Adapter, models: Any, name: s
 
 def test_softmax_regression_matches_formula(adapter: Adapter, models: Any) -> None:
     model = adapter.d2l.SoftmaxRegression(num_outputs=3, lr=0.1)
-    got = models.predict(model, PICTURES)
+    got = models.predict(model, IMAGES)
     ((w, b),) = models.layer_weights(model)
-    assert_close(got, flatten(adapter, PICTURES).astype("float64") @ w + b, 1e-5)
+    assert_close(got, flatten(adapter, IMAGES).astype("float64") @ w + b, 1e-5)
 
 
 def test_lenet_matches_formula(adapter: Adapter, models: Any) -> None:
-    pictures = RNG.normal(size=(2, 1, 28, 28)).astype("float32")
+    images = RNG.normal(size=(2, 1, 28, 28)).astype("float32")
     model = adapter.d2l.LeNet(num_classes=7)
-    got = models.predict(model, pictures)
+    got = models.predict(model, images)
     (w1, b1), (w2, b2), *dense = models.layer_weights(model)
-    H = average_pool(sigmoid(convolve(pictures, w1, b1, padding=2)))
+    H = average_pool(sigmoid(convolve(images, w1, b1, padding=2)))
     H = flatten(adapter, average_pool(sigmoid(convolve(H, w2, b2))))
     for number, (w, b) in enumerate(dense):
         H = (H if number == 0 else sigmoid(H)) @ w + b
@@ -173,13 +174,13 @@ def test_residual_block_matches_formula(
     adapter: Adapter, models: Any, channels: int, others: tuple[Any, ...]
 ) -> None:
     block = adapter.d2l.Residual(channels, *others)
-    got = models.predict(block, PICTURES, training=True)
+    got = models.predict(block, IMAGES, training=True)
     strides = others[1] if others else 1
     first, second, *third = models.layer_weights(block)
     assert len(third) == bool(others)
-    H = np.maximum(normalize(convolve(PICTURES, *first, strides, 1), models), 0)
+    H = np.maximum(normalize(convolve(IMAGES, *first, strides, 1), models), 0)
     H = normalize(convolve(H, *second, 1, 1), models)
-    shortcut = convolve(PICTURES, *third[0], strides) if third else PICTURES
+    shortcut = convolve(IMAGES, *third[0], strides) if third else IMAGES
     assert_close(got, np.maximum(H + shortcut, 0), 1e-3)
 
 
@@ -191,23 +192,21 @@ def test_resnext_block_matches_formula(
     adapter: Adapter, models: Any, groups: int, bot_mul: float, use_1x1conv: bool, strides: int
 ) -> None:
     block = adapter.d2l.ResNeXtBlock(4, groups, bot_mul, use_1x1conv, strides)
-    got = models.predict(block, PICTURES, training=True)
+    got = models.predict(block, IMAGES, training=True)
     layers = models.layer_weights(block)
     assert len(layers) == 3 + use_1x1conv
     channels = round(4 * bot_mul)
     assert layers[1][0].shape == (channels, groups, 3, 3)
-    H = np.maximum(normalize(convolve(PICTURES, *layers[0]), models), 0)
+    H = np.maximum(normalize(convolve(IMAGES, *layers[0]), models), 0)
     H = normalize(convolve(H, *layers[1], strides, 1, channels // groups), models)
     H = normalize(convolve(np.maximum(H, 0), *layers[2]), models)
-    shortcut = (
-        normalize(convolve(PICTURES, *layers[3], strides), models) if use_1x1conv else PICTURES
-    )
+    shortcut = normalize(convolve(IMAGES, *layers[3], strides), models) if use_1x1conv else IMAGES
     assert_close(got, np.maximum(H + shortcut, 0), 1e-3)
 
 
 def test_init_cnn_skips_layers_without_sizes(adapter: Adapter) -> None:
     if not hasattr(adapter.d2l, "init_cnn"):
-        pytest.skip("initializers are given to the layers in this framework")
+        pytest.skip("layers get their initializers as arguments in this framework")
     from torch import nn
 
     net = nn.Sequential(nn.LazyConv2d(8, 3), nn.Conv2d(6, 40, 5), nn.Linear(30, 50))
@@ -225,7 +224,7 @@ def test_nn_module_is_base_of_module(adapter: Adapter, models: Any) -> None:
     assert adapter.d2l.nn_Module is not adapter.d2l.Module
 
 
-def test_image_is_pillows_module_where_d2l_has_it(adapter: Adapter) -> None:
+def test_image_is_pillows_module_if_d2l_has_it(adapter: Adapter) -> None:
     if adapter.d2l.__name__.endswith((".torch", ".paddle")):
         from PIL import Image
 
@@ -255,14 +254,14 @@ def networks(adapter: Adapter, models: Any) -> tuple[Any, Any]:
     return models.dense(W_D, B_D), models.dense(W_G, B_G)
 
 
-def weights(adapter: Adapter, net: Any, inputs: int) -> tuple[Any, Any]:
+def compute_weights(adapter: Adapter, net: Any, inputs: int) -> tuple[Any, Any]:
     probe = np.concatenate([np.eye(inputs, dtype="float32"), np.zeros((1, inputs), "float32")])
     outputs = adapter.to_numpy(net(adapter.tensor(probe))).astype("float64")
     return outputs[:-1] - outputs[-1], outputs[-1]
 
 
 def step_factor(models: Any) -> float:
-    """Return the learning rate's factor: Gluon's trainer divides by the batch size."""
+    """Return a factor for the learning rate, since Gluon's trainer divides by the batch size."""
     return 1 / len(REAL) if "mxnet" in models.__name__ else 1
 
 
@@ -276,10 +275,10 @@ def test_update_d_matches_gradient_step(adapter: Adapter, models: Any, networks:
     assert float(adapter.to_numpy(got)) == pytest.approx(want, rel=1e-5)
     slopes = (sigmoid(real) - 1) / 2, sigmoid(fake) / 2
     rate = 0.5 * step_factor(models)
-    w, b = weights(adapter, net_D, 3)
+    w, b = compute_weights(adapter, net_D, 3)
     assert_close(w, W_D - rate * (REAL.T @ slopes[0] + generated.T @ slopes[1]), 1e-4)
     assert_close(b, B_D - rate * (slopes[0] + slopes[1]).sum(), 1e-4)
-    for after, before in zip(weights(adapter, net_G, 2), (W_G, B_G), strict=True):
+    for after, before in zip(compute_weights(adapter, net_G, 2), (W_G, B_G), strict=True):
         assert_close(after, before, 1e-6)
 
 
@@ -291,8 +290,8 @@ def test_update_g_matches_gradient_step(adapter: Adapter, models: Any, networks:
     assert float(adapter.to_numpy(got)) == pytest.approx(np.log1p(np.exp(-fake)).sum(), rel=1e-5)
     slope = (sigmoid(fake) - 1) @ W_D.T
     rate = 0.5 * step_factor(models)
-    w, b = weights(adapter, net_G, 2)
+    w, b = compute_weights(adapter, net_G, 2)
     assert_close(w, W_G - rate * NOISE.T @ slope, 1e-4)
     assert_close(b, B_G - rate * slope.sum(axis=0), 1e-4)
-    for after, before in zip(weights(adapter, net_D, 3), (W_D, B_D), strict=True):
+    for after, before in zip(compute_weights(adapter, net_D, 3), (W_D, B_D), strict=True):
         assert_close(after, before, 1e-6)

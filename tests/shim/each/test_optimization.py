@@ -12,7 +12,7 @@ from tests.shim.each.adapter import Adapter
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(500, 5)).astype("float32")
@@ -27,7 +27,8 @@ def half_squares(X: Any, y: Any, w: Any, b: Any) -> Any:
 def descend(lr: float, batch_size: int, num_epochs: int, w: Any, b: Any) -> list[float]:
     """Return the mean loss after every 200 examples."""
     X64, y64 = X.astype("float64"), Y.astype("float64")
-    losses, examples = [], 0
+    losses = []
+    examples = 0
     for _ in range(num_epochs):
         for start in range(0, len(X), batch_size):
             rows = slice(start, start + batch_size)
@@ -56,7 +57,7 @@ def test_linreg_and_squared_loss_match_formulas(adapter: Adapter, descent: Any) 
 def test_sgd_follows_mean_gradient(adapter: Adapter, descent: Any) -> None:
     w, b = descent.variable(X[0].reshape(5, 1)), descent.variable(np.zeros(1, "float32"))
     features, labels = adapter.tensor(X), adapter.tensor(Y)
-    for step in range(2):  # no gradient is left for the second step
+    for step in range(2):  # the first step leaves no gradient for the second
         before = [adapter.to_numpy(x).astype("float64").copy() for x in (w, b)]
         descent.sgd(
             [w, b],
@@ -92,9 +93,9 @@ def test_load_array_shuffles_only_for_training(adapter: Adapter, descent: Any) -
         columns = zip(*loader, strict=True)
         return [np.concatenate([adapter.to_numpy(part) for part in parts]) for parts in columns]
 
-    in_order = adapter.d2l.load_array(arrays, 64, is_train=False)
-    assert [len(adapter.to_numpy(y)) for _, y in in_order] == [64] * 7 + [52]
-    for got, want in zip(rows(in_order), (X, Y), strict=True):
+    ordered_batches = adapter.d2l.load_array(arrays, 64, is_train=False)
+    assert [len(adapter.to_numpy(y)) for _, y in ordered_batches] == [64] * 7 + [52]
+    for got, want in zip(rows(ordered_batches), (X, Y), strict=True):
         np.testing.assert_array_equal(got, want)
     shuffled, labels = rows(adapter.d2l.load_array(arrays, 64))
     assert (shuffled != X).any()
@@ -120,14 +121,14 @@ def test_airfoil_data_is_standardized(
     adapter: Adapter, descent: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = RNG.normal(size=(60, 6)) * [1, 10, 100, 1, 2, 3] + [5, 0, -7, 1, 1, 100]
-    fake_data.airfoil(monkeypatch, adapter.d2l, tmp_path, table)
+    fake_data.replace_airfoil(monkeypatch, adapter.d2l, tmp_path, table)
     batches, features = adapter.d2l.get_data_ch11(batch_size=8, n=50)
     assert (features, len(batches)) == (5, 7)
     parts = [np.column_stack([adapter.to_numpy(X), adapter.to_numpy(y)]) for X, y in batches]
     got = np.concatenate(parts)
     want = ((table - table.mean(axis=0)) / table.std(axis=0))[:50]  # over all 60
     assert got.dtype == np.float32
-    np.testing.assert_allclose(*(np.sort(rows, axis=0) for rows in (got, want)), atol=1e-5)
+    np.testing.assert_allclose(np.sort(got, axis=0), np.sort(want, axis=0), atol=1e-5)
 
 
 @pytest.mark.parametrize("batch_size", [10, 100, 500])
@@ -147,7 +148,7 @@ def test_train_ch11_matches_gradient_descent(
     def trainer(params: Any, *args: Any) -> Any:
         first.extend(adapter.to_numpy(x).astype("float64").copy() for x in params if len(first) < 2)
         assert args[-2:] == ("the states", {"lr": 0.05})
-        return descent.trainer(params, *args)
+        return descent.take_step(params, *args)
 
     times, losses = adapter.d2l.train_ch11(trainer, "the states", {"lr": 0.05}, batches, 5)
     w, b = first
@@ -164,9 +165,9 @@ def test_train_ch11_matches_gradient_descent(
     assert output.endswith(" sec/epoch\n")
 
 
-def test_short_epochs_are_measured_at_end(adapter: Adapter, descent: Any) -> None:
+def test_short_training_is_measured_at_end(adapter: Adapter, descent: Any) -> None:
     batches = adapter.d2l.load_array((adapter.tensor(X[:7]), adapter.tensor(Y[:7])), 7)
-    _, losses = adapter.d2l.train_ch11(descent.trainer, None, {"lr": 0.05}, batches, 5, 3)
+    _, losses = adapter.d2l.train_ch11(descent.take_step, None, {"lr": 0.05}, batches, 5, 3)
     assert len(losses) == 1
 
 
@@ -176,7 +177,7 @@ def test_train_concise_ch11_matches_gradient_descent(
     """Compare with descent from zero, since weights start near zero."""
     boards = watch_boards(monkeypatch)
     batches = adapter.d2l.load_array((adapter.tensor(X), adapter.tensor(Y)), 10, is_train=False)
-    optimizer, hyperparams = descent.concise(0.02)
+    optimizer, hyperparams = descent.concise_optimizer(0.02)
     assert adapter.d2l.train_concise_ch11(optimizer, hyperparams, batches, 2) is None
     want = descend(0.02, 10, 2, np.zeros(5), 0.0)
     np.testing.assert_allclose(boards[-1].Y[0], want, atol=0.03)
@@ -208,8 +209,8 @@ def test_trace_is_drawn_over_contours(adapter: Adapter, descent: Any) -> None:
         return x1**2 + 2 * x2**2
 
     points = [(-5, -2), (-3.0, 0.5), (0.25, -0.25)]
-    one = adapter.tensor(np.array([0.25], "float32"))  # as random steps may return it
-    adapter.d2l.show_trace_2d(f, [*points[:2], (one, -0.25)])
+    x1_tensor = adapter.tensor(np.array([0.25], "float32"))  # random steps may return tensors
+    adapter.d2l.show_trace_2d(f, [*points[:2], (x1_tensor, -0.25)])
     ((got, want),) = types
     assert issubclass(got, want)
     axes = plt.gca()

@@ -1,7 +1,7 @@
 """Compare each name with upstream's d2l, 1.0.3 and 0.17.6: the same weights and input give the same result.
 
-Upstream is installed without its pins, only for this. Every name that both have is compared, or listed in
-``NOT_COMPARED`` with the reason; the end of the run shows how many there are.
+Upstream is installed without its pins, only for this. Every name that both packages have is compared, or listed in
+``NOT_COMPARED`` with the reason. The end of the run shows how many there are.
 """
 
 import random
@@ -28,12 +28,12 @@ from tests.shim.each import oracle as shared
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.calls import get_device
 from tests.shim.each.cases import LENGTHS, make_case
-from tests.shim.each.oracle import ModuleWith
+from tests.shim.each.oracle import PatchedModule
 from tests.shim.each.test_models import make_data
-from tests.shim.each.test_tensors import DTYPES, FUNCTIONS, KEYS, RANDOM, example
+from tests.shim.each.test_tensors import DTYPES, FUNCTIONS, KEYS, RANDOM, make_example
 from tests.shim.each.test_training import PAIRS
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 X = np.random.default_rng(1).normal(size=(2, 5, 8)).astype("float32")
 Z = np.random.default_rng(2).normal(size=(2, 5, 8)).astype("float32")
@@ -47,11 +47,11 @@ NOT_COMPARED = {
             BananasDataset FashionMNIST hpo_objective_lenet load_data_bananas load_data_fashion_mnist
             load_data_voc read_data_bananas read_data_ml100k split_and_load_ml100k""",
         "it would load from the network": "download download_extract",
-        "it needs torchvision or OpenCV: ours needs neither": """
+        "it needs torchvision or OpenCV, which ours does not": """
             VOCSegDataset read_voc_images voc_rand_crop""",
         "its addresses are not secure: ours are": "DATA_HUB DATA_URL",
         "times differ": "Timer",
-        "it writes files, some outside their folder: ours refuses these": "extract",
+        "it may write files outside its folder: ours rejects such archives": "extract",
         "its effect is only visible in Jupyter": "use_svg_display",
     }.items()
     for name in names.split()
@@ -64,7 +64,7 @@ NOT_COMPARED_IN = {
 
 @dataclass(frozen=True)
 class Both:
-    """The framework's package, ``ours``, and upstream's, ``theirs``."""
+    """The framework's package ``ours`` and upstream's package ``theirs``."""
 
     adapter: Adapter
     ours: Any
@@ -78,7 +78,7 @@ class Both:
 
     @property
     def forms(self) -> dict[str, tuple[Any, ...]]:
-        """The arguments of layers that both take."""
+        """The arguments of each layer that both packages accept."""
         older = getattr(self.oracle, "OLDER_FORMS", {}) if self.is_older else {}
         return getattr(self.oracle, "FORMS", shared.FORMS) | older
 
@@ -90,12 +90,12 @@ Compare = Callable[[Both], None]
 COMPARED: dict[str, Compare] = {}
 
 
-def same(ours: Any, theirs: Any, tolerance: float = 1e-5) -> None:
+def assert_same(ours: Any, theirs: Any, tolerance: float = 1e-5) -> None:
     """Check that arrays, or lists and tuples of them, have the same shapes and values."""
     if isinstance(ours, (list, tuple)):
         assert len(ours) == len(theirs)
         for a, b in zip(ours, theirs, strict=True):
-            same(a, b, tolerance)
+            assert_same(a, b, tolerance)
     elif isinstance(ours, str) or ours is None:
         assert ours == theirs
     else:
@@ -104,17 +104,17 @@ def same(ours: Any, theirs: Any, tolerance: float = 1e-5) -> None:
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
-def equal(ours: Any, theirs: Any) -> None:
+def assert_equal(ours: Any, theirs: Any) -> None:
     assert ours == theirs
 
 
-nearly_same = partial(same, tolerance=1e-4)
+assert_nearly_same = partial(assert_same, tolerance=1e-4)
 
 
-def compares(*names: str, by: Callable[[Any, Any], None] = same) -> Callable[[Any], Any]:
+def compares(*names: str, by: Callable[[Any, Any], None] = assert_same) -> Callable[[Any], Any]:
     """Register the decorated function to compare these names, one by one if it has the parameter ``name``.
 
-    A function with the parameter ``d2l`` is called for ours and for upstream's, and its results are compared.
+    A function with the parameter ``d2l`` is called with our package and with upstream's, and its results are compared.
     """
 
     def register(function: Any) -> Any:
@@ -126,9 +126,9 @@ def compares(*names: str, by: Callable[[Any, Any], None] = same) -> Callable[[An
             else:
                 function(both, **kwargs)
 
-        once = cache(compare)
+        compare_once = cache(compare)
         for name in names:
-            COMPARED[name] = partial(compare, name=name) if "name" in parameters else once
+            COMPARED[name] = partial(compare, name=name) if "name" in parameters else compare_once
         return function
 
     return register
@@ -137,7 +137,7 @@ def compares(*names: str, by: Callable[[Any, Any], None] = same) -> Callable[[An
 # Layers
 
 CASE = make_case(sizes=(8, 8, 8), dtype="float32")
-# There are no lengths of zero: for these upstream attends to padding, the shim to nothing.
+# No length is zero: upstream would attend to padding, but the shim to no key.
 POSITIVE_LENGTHS = [
     None if lens is None else np.maximum(lens, 1).astype("int32") for lens in LENGTHS.values()
 ]
@@ -168,11 +168,11 @@ def compare_layers(both: Both, name: str) -> None:
     args = both.forms[name]
     ours = both.adapter.build(name, *args)
     ours.randomize(*LAYERS[name][-1])
-    theirs = both.oracle.twin(ours, getattr(both.theirs, name)(*args), *LAYERS[name][-1])
+    theirs = both.oracle.build_twin(ours, getattr(both.theirs, name)(*args), *LAYERS[name][-1])
     for inputs in LAYERS[name]:
-        same(ours(*inputs), theirs(*inputs), 1e-4)
+        assert_same(ours(*inputs), theirs(*inputs), 1e-4)
         if name in ("DotProductAttention", "AdditiveAttention", "TransformerEncoder"):
-            same(ours.attention_weights, theirs.attention_weights)
+            assert_same(ours.attention_weights, theirs.attention_weights)
 
 
 LABELS = np.array([0, 2, 1, 1, 0, 2, 2, 0, 1, 2], "int32")
@@ -194,7 +194,7 @@ FUNCTIONS_OF_TENSORS: dict[str, list[tuple[Any, ...]]] = {
 @compares(*FUNCTIONS_OF_TENSORS)
 def compare_functions(both: Both, name: str) -> None:
     for inputs in FUNCTIONS_OF_TENSORS[name]:
-        same(*(both.adapter.apply(getattr(d2l, name), *inputs) for d2l in both))
+        assert_same(*(both.adapter.apply(getattr(d2l, name), *inputs) for d2l in both))
 
 
 @compares("Encoder", "Decoder", "AttentionDecoder")
@@ -222,35 +222,35 @@ def compare_training(both: Both) -> None:
         (_, ours, our_board), (_, theirs, their_board) = results
         for name, before in start.items():
             assert np.abs(ours[name] - before).max() > 1e-3
-            same(ours[name], theirs[name])
+            assert_same(ours[name], theirs[name])
         assert our_board.keys() == their_board.keys()
         for label, curve in our_board.items():
             points = [(float(p.x), float(p.y)) for p in their_board[label]]
             if label == "train_loss":  # upstream draws nothing for fewer batches than points
                 assert (len(curve), len(points)) == (3, 0)
             else:
-                same([*map(tuple, curve)], points, 1e-4)
+                assert_same([*map(tuple, curve)], points, 1e-4)
 
 
 @compares("EncoderDecoder", "Seq2Seq")
 def compare_prediction(both: Both, name: str) -> None:
     def adapt_to_version(d2l: Any) -> Any:
-        """Replace the class by a subclass for 1.0.3: ours also returns the state, except in subclasses."""
+        """Use a subclass for 1.0.3: our class also returns the state, but its subclasses do not."""
         subclass = type("Own", (d2l.EncoderDecoder,), {})
-        return d2l if both.is_older else ModuleWith(d2l, EncoderDecoder=subclass)
+        return d2l if both.is_older else PatchedModule(d2l, EncoderDecoder=subclass)
 
     translate = getattr(both.oracle, "translate", shared.translate)
     ours, theirs = (
         translate(both.adapter, adapt_to_version(d2l), name, TOKENS, LENS) for d2l in both
     )
-    if both.is_older:  # 0.17 predicts by functions
+    if both.is_older:  # 0.17 predicts with functions
         ours, theirs = ours[0], theirs[0]
-    same(ours, theirs)
+    assert_same(ours, theirs)
 
 
 @compares("init_seq2seq")
 def compare_initialization(both: Both) -> None:
-    same(*(both.oracle.xavier(d2l.init_seq2seq) for d2l in both))
+    assert_same(*(both.oracle.draw_xavier_parameters(d2l.init_seq2seq) for d2l in both))
 
 
 @compares("train_seq2seq", "predict_seq2seq")
@@ -263,10 +263,10 @@ def compare_seq2seq_functions(both: Both, name: str) -> None:
     for package in both:
         d2l = package
         if not both.is_older:  # 1.0.3's functions need the state, which its class does not return
-            d2l = ModuleWith(package, EncoderDecoder=shared.make_pair(both.adapter))
+            d2l = PatchedModule(package, EncoderDecoder=shared.make_pair_class(both.adapter))
         args = both.adapter, both.oracle, d2l, name, vocab, batch
         results.append(shared.train_or_predict(*args))
-    same(*results, 1e-4)
+    assert_same(*results, 1e-4)
 
 
 @compares("load_data_nmt")
@@ -307,7 +307,7 @@ def compare_mt_fra_eng(both: Both) -> None:
         return arrays, data.src_vocab.idx_to_token, data.tgt_vocab.idx_to_token, data
 
     (arrays, *vocabs, ours), (their_arrays, *their_vocabs, theirs) = map(load, both)
-    same(arrays, their_arrays)
+    assert_same(arrays, their_arrays)
     if "mxnet" not in both.ours.__name__:  # upstream's are floats there, ours are integers
         assert [array.dtype for array in arrays] == [array.dtype for array in their_arrays]
     assert vocabs == their_vocabs
@@ -328,7 +328,7 @@ def compare_mt_fra_eng(both: Both) -> None:
 @compares("synthetic_data")
 def compare_synthetic_data(both: Both) -> None:
     w = both.adapter.tensor(np.array([2, -3.4], "float32"))
-    for d2l in both:  # drawn at random
+    for d2l in both:  # the data are random
         X, y = map(both.adapter.to_numpy, d2l.synthetic_data(w, 4.2, 2000))
         assert (X.shape, y.shape) == ((2000, 2), (2000, 1))
         assert (y[:, 0] - X @ [2, -3.4] - 4.2).std() == pytest.approx(0.01, rel=0.1)
@@ -350,7 +350,7 @@ def compare_loaders(both: Both) -> None:
         rows = [both.adapter.to_numpy(X) for X, _ in d2l.load_array(arrays, 4)]
         batches = [both.adapter.to_numpy([*batch]) for batch in batches]
         results.append([batches, loss, np.sort(np.concatenate(rows), axis=0)])
-    same(*results)
+    assert_same(*results)
 
 
 @compares("sgd")
@@ -373,32 +373,32 @@ def compare_updater(both: Both, d2l: Any) -> Any:
     return both.adapter.to_numpy(w)
 
 
-@compares("train_2d", "show_trace_2d", by=partial(same, tolerance=1e-3))
+@compares("train_2d", "show_trace_2d", by=partial(assert_same, tolerance=1e-3))
 def compare_train_2d(both: Both, d2l: Any) -> Any:
     d2l.plt.close("all")
     points = d2l.train_2d(lambda x1, x2, s1, s2: (x1 * 0.8, x2 * 0.5, s1, s2), 5)
-    more = d2l.train_2d(lambda x1, x2, s1, s2, g: (x1 + g(x2), x2, s1, s2), 2, abs)
+    gradient_points = d2l.train_2d(lambda x1, x2, s1, s2, g: (x1 + g(x2), x2, s1, s2), 2, abs)
     if not hasattr(d2l, "show_trace_2d"):
-        return points, more
+        return points, gradient_points
     d2l.show_trace_2d(lambda x1, x2: x1**2 + 2 * x2**2, points)
     (contours,) = d2l.plt.gca().collections
     axes = describe(d2l.plt.gcf())[0]
     # The contours' extent is not compared: MXNet's end at 0.
-    return points, more, contours.levels, axes["lines"], axes["labels"]
+    return points, gradient_points, contours.levels, axes["lines"], axes["labels"]
 
 
 @compares("get_data_ch11", "train_ch11", "train_concise_ch11")
 def compare_train_ch11(both: Both) -> None:
     table = np.random.default_rng(4).normal(size=(1503, 6)).round(3)
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        fake_data.airfoil(patch, both.ours, Path(folder), table)
+        fake_data.replace_airfoil(patch, both.ours, Path(folder), table)
         patch.setattr(both.theirs, "download", lambda name: both.ours.download(name, folder))
         loaded = [d2l.get_data_ch11(10, 1000) for d2l in both]
         rows = [
             np.sort(np.concatenate([both.adapter.to_numpy(X) for X, _ in it]), axis=0)
             for it, _ in loaded
         ]
-        same(*rows)
+        assert_same(*rows)
         assert [n for _, n in loaded] == [5, 5]
     table = table[:400].astype("float32")
     data = [both.adapter.tensor(array.copy()) for array in (table[:, :5], table[:, 5])]
@@ -407,31 +407,33 @@ def compare_train_ch11(both: Both) -> None:
     curves = []
     for d2l in both:
         both.adapter.seed(7)
-        losses += [d2l.train_ch11(both.adapter.descent.trainer, None, {"lr": 0.01}, batches, 5)[1]]
+        losses += [
+            d2l.train_ch11(both.adapter.descent.take_step, None, {"lr": 0.01}, batches, 5)[1]
+        ]
         both.adapter.seed(7)
-        optimizer, hyperparams = both.adapter.descent.concise(0.01)
+        optimizer, hyperparams = both.adapter.descent.concise_optimizer(0.01)
         d2l.train_concise_ch11(optimizer, hyperparams, batches, num_epochs=2)
         curves.append(describe(d2l.plt.gcf())[0]["lines"])
-    same(*losses, 1e-4)
-    same(*curves, 0.03)  # Keras draws other weights than upstream
+    assert_same(*losses, 1e-4)
+    assert_same(*curves, 0.03)  # Keras draws other weights than upstream
 
 
 # Classification
 
 
-@compares("Benchmark", by=equal)
+@compares("Benchmark", by=assert_equal)
 def compare_benchmark(both: Both, d2l: Any) -> Any:
     with redirect_stdout(StringIO()) as output, d2l.Benchmark("one by one"):
         pass
     return re.sub(r"\d", "0", output.getvalue())
 
 
-@compares("get_fashion_mnist_labels", by=equal)
+@compares("get_fashion_mnist_labels", by=assert_equal)
 def compare_fashion_labels(both: Both, d2l: Any) -> Any:
     return d2l.get_fashion_mnist_labels([*range(9, -1, -1)])
 
 
-@compares("get_dataloader_workers", by=equal)
+@compares("get_dataloader_workers", by=assert_equal)
 def compare_dataloader_workers(both: Both, d2l: Any) -> Any:
     with mock.patch("os.cpu_count", return_value=64):
         return d2l.get_dataloader_workers()
@@ -439,21 +441,21 @@ def compare_dataloader_workers(both: Both, d2l: Any) -> Any:
 
 @compares("evaluate_accuracy", "evaluate_accuracy_gpu")
 def compare_evaluate_accuracy(both: Both, name: str) -> None:
-    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.labels(LABELS)
+    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.label_tensor(LABELS)
     batches = both.ours.load_array(arrays, 4, is_train=False)
-    net = both.adapter.linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
-    same(*(getattr(d2l, name)(net, batches) for d2l in both))
+    net = both.adapter.build_linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
+    assert_same(*(getattr(d2l, name)(net, batches) for d2l in both))
 
 
-@compares("train_ch6", "TrainCallback", by=nearly_same)
+@compares("train_ch6", "TrainCallback", by=assert_nearly_same)
 def compare_train_ch6(both: Both, d2l: Any) -> Any:
-    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.labels(LABELS)
+    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.label_tensor(LABELS)
     batches = both.ours.load_array(arrays, 1, is_train=False)
     start = {"weight": Z[0].T[:, :3].copy(), "bias": np.zeros(3, "float32")}
     both.adapter.seed(7)
     with redirect_stdout(StringIO()) as output:
         net = both.adapter.descent.train_ch6(
-            lambda: both.adapter.linear(8, start),
+            lambda: both.adapter.build_linear(8, start),
             lambda net: both.adapter.to_numpy(net(arrays[0])),
             *(batches, batches, 2, 0.1),
             d2l=d2l,
@@ -466,21 +468,21 @@ def compare_train_ch6(both: Both, d2l: Any) -> Any:
 
 @compares("train_epoch_ch3", "train_ch3")
 def compare_train_ch3(both: Both) -> None:
-    """Compare a model from scratch, and a layer with the framework's optimizer; 0.17 fails if little is learned."""
+    """Compare a model from scratch, and a layer with the framework's optimizer; 0.17 fails if they learn little."""
     descent = both.adapter.descent
     features = np.tile(3 * np.eye(3, 8, dtype="float32"), (10, 1)) + 0.3 * X[0, 0]
     labels = np.tile(np.arange(3, dtype="int32"), 10)
     batches = both.ours.load_array(
-        (both.adapter.tensor(features), both.adapter.labels(labels)), 8, is_train=False
+        (both.adapter.tensor(features), both.adapter.label_tensor(labels)), 8, is_train=False
     )
     start = {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()}
-    for from_scratch in (True, False):
+    for is_scratch in (True, False):
         results, figures = [], []
         for d2l in both:
-            net = both.adapter.linear(8, start)
+            net = both.adapter.build_linear(8, start)
             loss = getattr(descent, "mean_loss", lambda: descent.losses)()
             update = descent.optimizer(net, 0.5)
-            if from_scratch:
+            if is_scratch:
                 params = [descent.variable(array) for array in start.values()]
                 net = lambda X, params=params: both.ours.linreg(X, *params)
                 loss = descent.losses
@@ -490,19 +492,19 @@ def compare_train_ch3(both: Both) -> None:
             outputs = both.adapter.to_numpy(net(both.adapter.tensor(features[:5])))
             results.append([[float(metric) for metric in metrics], outputs])
             figures.append(describe(d2l.plt.gcf()))
-        same(*results)
-        same(*(axes.pop("lines") for (axes,) in figures), 1e-4)
+        assert_same(*results)
+        assert_same(*(axes.pop("lines") for (axes,) in figures), 1e-4)
         assert figures[0] == figures[1]
 
 
-@compares("predict_ch3", by=equal)
+@compares("predict_ch3", by=assert_equal)
 def compare_predict_ch3(both: Both, d2l: Any) -> Any:
-    pictures = both.adapter.tensor(np.random.default_rng(0).random((6, 28, 28)).astype("float32"))
-    labels = both.adapter.labels(np.array([9, 0, 1, 2, 3, 5], "int32"))
+    images = both.adapter.tensor(np.random.default_rng(0).random((6, 28, 28)).astype("float32"))
+    labels = both.adapter.label_tensor(np.array([9, 0, 1, 2, 3, 5], "int32"))
     scores = both.adapter.tensor(np.eye(10, dtype="float32")[[9, 1, 1, 2, 3, 4]])
     figures = []
     for n in (6, 3):
-        d2l.predict_ch3(lambda X: scores, [(pictures, labels)], n)
+        d2l.predict_ch3(lambda X: scores, [(images, labels)], n)
         figures += map(drop_colors, describe(d2l.plt.gcf()))
     return figures
 
@@ -529,7 +531,7 @@ def compare_language_models(both: Both, d2l: Any, name: str) -> Any:
 def compare_time_machine(both: Both, d2l: Any) -> Any:
     text = "The Time Machine, by H. G. Wells\n\n I\n" * 3
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        fake_data.novel(patch, both.ours, Path(folder), text)
+        fake_data.replace_novel(patch, both.ours, Path(folder), text)
         patch.setattr(d2l.TimeMachine, "_download", lambda self: text)
         data = d2l.TimeMachine(4, 5, 20, 10)
         parts = [data.X, data.Y, *next(iter(data.val_dataloader()))]
@@ -537,7 +539,7 @@ def compare_time_machine(both: Both, d2l: Any) -> Any:
         return [numbers, data.vocab.idx_to_token, data.build("Tea, now!", data.vocab)[0]]
 
 
-@compares("count_corpus", by=equal)
+@compares("count_corpus", by=assert_equal)
 def compare_count_corpus(both: Both, d2l: Any) -> Any:
     corpora = [["a", "b"], [], ["a"]], ["b", "a", "b"], []
     return [d2l.count_corpus(tokens).most_common() for tokens in corpora]
@@ -557,12 +559,12 @@ def compare_sequence_iterators(both: Both, d2l: Any, name: str) -> Any:
 
 @compares(
     *("read_time_machine", "load_corpus_time_machine", "load_data_time_machine", "SeqDataLoader"),
-    by=equal,
+    by=assert_equal,
 )
 def compare_time_machine_batches(both: Both, d2l: Any) -> Any:
     text = "The Time Machine, by H. G. Wells\n\n I\n" * 5
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        fake_data.novel(patch, both.ours, Path(folder), text)
+        fake_data.replace_novel(patch, both.ours, Path(folder), text)
         patch.chdir(folder)
         patch.setattr(both.theirs, "download", lambda name: "timemachine.txt")
         corpus, vocab = d2l.load_corpus_time_machine(50)
@@ -574,7 +576,7 @@ def compare_time_machine_batches(both: Both, d2l: Any) -> Any:
             results += [both.adapter.to_numpy([*pair]) for pair in batches]
             loader = d2l.SeqDataLoader(2, 5, is_random, 90)
             results += [both.adapter.to_numpy([*pair]) for pair in loader]
-    return _as_lists(results)
+    return _convert_to_lists(results)
 
 
 @compares("RNNModelScratch", "predict_ch8", "train_epoch_ch8", "train_ch8")
@@ -600,7 +602,7 @@ def compare_scratch_rnns(both: Both) -> None:
         (axes,) = describe(d2l.plt.gcf())
         results.append([values, axes.pop("lines")])
         figures.append(axes)
-    same(*results, 1e-4)
+    assert_same(*results, 1e-4)
     ours, theirs = outputs
     assert ours[-len(theirs) :] == theirs  # MXNet's prints only at the end
     assert len(theirs) >= 3
@@ -614,22 +616,24 @@ def compare_rnn_models(both: Both) -> None:
     for nets in zip(*(rnns.layers(7, 4, d2l=d2l) for d2l in both), strict=True):
         logits, _ = (rnns.run_twice(net, tokens)[:2] for net in nets)  # sets their sizes
         both.oracle.MODELS.copy(*nets)
-        same(logits, rnns.run_twice(nets[1], tokens)[:2])
+        assert_same(logits, rnns.run_twice(nets[1], tokens)[:2])
 
 
 @compares("grad_clipping")
 def compare_grad_clipping(both: Both) -> None:
     gradients = [X[0], Z[0, 0]]
     for theta in (0.5, 1000.0):
-        same(*(both.oracle.RECURRENT.clip_gradients(gradients, theta, d2l=d2l) for d2l in both))
+        assert_same(
+            *(both.oracle.RECURRENT.clip_gradients(gradients, theta, d2l=d2l) for d2l in both)
+        )
 
 
-@compares("train_batch_ch13", "train_ch13", "evaluate_accuracy_gpus", by=nearly_same)
+@compares("train_batch_ch13", "train_ch13", "evaluate_accuracy_gpus", by=assert_nearly_same)
 def compare_train_ch13(both: Both, d2l: Any) -> Any:
-    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.labels(LABELS)
+    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.label_tensor(LABELS)
     batches = both.ours.load_array(arrays, 2, is_train=False)
     start = {"weight": Z[0].T[:, :3].copy(), "bias": np.zeros(3, "float32")}
-    net = both.adapter.linear(8, start)
+    net = both.adapter.build_linear(8, start)
     devices = [both.ours.cpu()]
     loss = both.adapter.descent.losses
     trainer = both.adapter.descent.optimizer(net, 0.1)
@@ -645,7 +649,7 @@ def compare_train_ch13(both: Both, d2l: Any) -> Any:
 
 @compares("split_batch", "split_batch_multi_inputs")
 def compare_split_batch(both: Both, d2l: Any, name: str) -> Any:
-    rows, labels = both.adapter.tensor(X[0]), both.adapter.labels(np.arange(5, dtype="int32"))
+    rows, labels = both.adapter.tensor(X[0]), both.adapter.label_tensor(np.arange(5, dtype="int32"))
     inputs = [rows, rows] if name == "split_batch_multi_inputs" else rows
     return both.adapter.to_numpy([*getattr(d2l, name)(inputs, labels, [both.ours.cpu()])])
 
@@ -661,9 +665,9 @@ def compare_resnet18(both: Both) -> None:
             net.initialize()
         net(x)  # sets its sizes
         nets.append(net)
-    if hasattr(nets[0], "state_dict"):  # upstream draws at the first call
+    if hasattr(nets[0], "state_dict"):  # upstream draws its weights at the first call
         both.oracle.MODELS.copy(*nets)
-    same(*(both.adapter.to_numpy(net(x)) for net in nets), 1e-4)
+    assert_same(*(both.adapter.to_numpy(net(x)) for net in nets), 1e-4)
 
 
 @compares(
@@ -673,37 +677,35 @@ def compare_resnet18(both: Both) -> None:
 def compare_boxes(both: Both, name: str) -> None:
     corners = np.abs(X[0, :, :2])
     array = np.concatenate([corners, corners + np.abs(Z[0, :, :2]) + 0.1], axis=1)
-    some, others = both.adapter.tensor(array), both.adapter.tensor(array[::-1].copy())
-    labels = np.concatenate([np.ones((5, 1), "float32"), both.adapter.to_numpy(others)], axis=1)[
-        None, :2
-    ]
+    boxes, reversed_boxes = both.adapter.tensor(array), both.adapter.tensor(array[::-1].copy())
+    labels = np.concatenate([np.ones((5, 1), "float32"), array[::-1]], axis=1)[None, :2]
     probs = np.abs(Z[:1, :3, :5]) / np.abs(Z[:1, :3, :5]).sum(axis=1, keepdims=True)
     device = get_device(both.adapter)
     calls: dict[str, tuple[Any, ...]] = {
-        "box_corner_to_center": (some,),
-        "box_center_to_corner": (some,),
+        "box_corner_to_center": (boxes,),
+        "box_center_to_corner": (boxes,),
         "multibox_prior": (both.adapter.tensor(X[None]), [0.75, 0.5], [1, 2, 0.5]),
-        "multibox_target": (some[None], both.adapter.tensor(labels)),
-        "assign_anchor_to_bbox": (others[:2], some, device),
-        "nms": (some, both.adapter.tensor(Z[1, :, 0].copy()), 0.1),
+        "multibox_target": (boxes[None], both.adapter.tensor(labels)),
+        "assign_anchor_to_bbox": (reversed_boxes[:2], boxes, device),
+        "nms": (boxes, both.adapter.tensor(Z[1, :, 0].copy()), 0.1),
         "multibox_detection": (
             both.adapter.tensor(probs),
             both.adapter.tensor(X[:1, :, :4].reshape(1, 20)),
-            some[None],
+            boxes[None],
             0.3,
         ),
     }
-    results = [getattr(d2l, name)(*calls.get(name, (some, others))) for d2l in both]
+    results = [getattr(d2l, name)(*calls.get(name, (boxes, reversed_boxes))) for d2l in both]
     tuples = [x if isinstance(x, tuple) else (x,) for x in results]
     for ours, theirs in zip(*tuples, strict=True):
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
-    same(*map(both.adapter.to_numpy, tuples))
+    assert_same(*map(both.adapter.to_numpy, tuples))
 
 
 @compares("bbox_to_rect")
 def compare_bbox_to_rect(both: Both) -> None:
     ours, theirs = (d2l.bbox_to_rect((1.0, 2.0, 4.0, 8.0), "r") for d2l in both)
-    same(ours.get_bbox().extents, theirs.get_bbox().extents)
+    assert_same(ours.get_bbox().extents, theirs.get_bbox().extents)
     assert ours.get_edgecolor() == theirs.get_edgecolor()
 
 
@@ -731,16 +733,16 @@ def compare_voc_classes(both: Both) -> None:
     assert tables[0].dtype == tables[1].dtype
     np.testing.assert_array_equal(*map(both.adapter.to_numpy, tables))
     colors = np.array(both.ours.VOC_COLORMAP, "uint8").reshape(3, 7, 3)
-    is_last = both.ours.__name__.endswith("mxnet")
-    picture = both.adapter.tensor(colors if is_last else colors.transpose(2, 0, 1).copy())
-    labels = [d2l.voc_label_indices(picture, tables[0]) for d2l in both]
+    has_channels_last = both.ours.__name__.endswith("mxnet")
+    image = both.adapter.tensor(colors if has_channels_last else colors.transpose(2, 0, 1).copy())
+    labels = [d2l.voc_label_indices(image, tables[0]) for d2l in both]
     np.testing.assert_array_equal(*map(both.adapter.to_numpy, labels))
 
 
-@compares("copyfile", "read_csv_labels", "reorg_test", "reorg_train_valid", by=equal)
+@compares("copyfile", "read_csv_labels", "reorg_test", "reorg_train_valid", by=assert_equal)
 def compare_competition_files(both: Both, d2l: Any) -> Any:
-    with TemporaryDirectory() as place:
-        folder = Path(place)
+    with TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
         for part in "train", "test":
             (folder / part).mkdir()
             for i in range(9):
@@ -748,10 +750,10 @@ def compare_competition_files(both: Both, d2l: Any) -> Any:
         lines = "\n".join(f"{i},{'ab'[i % 2]}" for i in range(9))
         (folder / "labels.csv").write_text(f"id,label\n{lines}\n")
         labels = d2l.read_csv_labels(str(folder / "labels.csv"))
-        count = d2l.reorg_train_valid(place, labels, 0.3)
-        d2l.reorg_test(place)
+        count = d2l.reorg_train_valid(folder_name, labels, 0.3)
+        d2l.reorg_test(folder_name)
         folders = [path.relative_to(folder).parent for path in folder.rglob("*.png")]
-        # Upstream takes the files in the disk's order, so only their number is the same.
+        # Upstream reads the files in any order, so only their number in each folder is the same.
         return [labels, count, sorted(map(str, folders))]
 
 
@@ -762,28 +764,28 @@ def compare_competition_files(both: Both, d2l: Any) -> Any:
     *("TokenEmbedding", "load_data_imdb", "load_data_ptb", "load_data_snli", "load_data_wiki"),
     *("SNLIDataset", "batchify", "read_imdb", "read_ptb", "read_snli", "get_tokens_and_segments"),
     *("subsample", "get_centers_and_contexts", "get_negatives", "RandomGenerator"),
-    by=equal,
+    by=assert_equal,
 )
 def compare_language_data(both: Both, d2l: Any) -> Any:
-    """Compare data and random draws for the same seeds; upstream reads files in the disk's order."""
+    """Compare data and random draws for the same seeds; upstream reads files in any order."""
     if not hasattr(both.theirs, "read_ptb"):
         return None
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         work = Path(folder) / "work"
         work.mkdir()
         patch.chdir(work)
-        fake_data.language(patch, both.ours, Path(folder))
+        fake_data.replace_language(patch, both.ours, Path(folder))
         patch.setattr(both.theirs, "download_extract", both.ours.download_extract)
         patch.setattr(both.theirs, "get_dataloader_workers", lambda: 0)
         with redirect_stdout(StringIO()) as output:
             results = [*_draw_skip_grams(both.adapter, d2l), *_read_texts(both.adapter, d2l)]
-    return _as_lists([*results, output.getvalue()])
+    return _convert_to_lists([*results, output.getvalue()])
 
 
-def _as_lists(x: Any) -> Any:
-    """Convert arrays to lists, which are compared exactly: they hold integers, words, and numbers from files."""
+def _convert_to_lists(x: Any) -> Any:
+    """Convert arrays to lists, which are compared exactly: they contain integers, words and numbers from files."""
     if isinstance(x, (list, tuple)):
-        return [*map(_as_lists, x)]
+        return [*map(_convert_to_lists, x)]
     return x.tolist() if isinstance(x, np.ndarray) else x
 
 
@@ -791,11 +793,11 @@ def _draw_skip_grams(adapter: Adapter, d2l: Any) -> Iterator[Any]:
     random.seed(1)
     sentences = d2l.read_ptb()
     vocab = d2l.Vocab(sentences)
-    some, counter = d2l.subsample(sentences, vocab)
-    centers, contexts = d2l.get_centers_and_contexts([vocab[line] for line in some], 3)
+    subsampled, counter = d2l.subsample(sentences, vocab)
+    centers, contexts = d2l.get_centers_and_contexts([vocab[line] for line in subsampled], 3)
     negatives = d2l.get_negatives(contexts, vocab, counter, 2)
     generator = d2l.RandomGenerator([2, 3, 4])
-    yield [some, [*map(list, sorted(counter.items()))], centers, contexts, negatives]
+    yield [subsampled, [*map(list, sorted(counter.items()))], centers, contexts, negatives]
     yield [generator.draw() for _ in range(20)]
     yield adapter.to_numpy([*d2l.batchify([*zip(centers, contexts, negatives, strict=True)])])
     yield d2l.get_tokens_and_segments(["a", "b"], ["c"])
@@ -812,9 +814,9 @@ def _read_texts(adapter: Adapter, d2l: Any) -> Iterator[Any]:
         *loaders, vocab = getattr(d2l, f"load_data_{load}")(*sizes)
         yield [vocab.idx_to_token, [len(loader) for loader in loaders]]
         for loader in loaders:
-            batches = [_columns(adapter.to_numpy([*batch])) for batch in loader]
+            batches = [_flatten_pairs(adapter.to_numpy([*batch])) for batch in loader]
             rows = [row for batch in batches for row in zip(*batch, strict=True)]
-            # The padding of skip-grams depends on the random batch, so zeros are left out.
+            # The padding of skip-grams depends on the random batch, so zeros are not compared.
             yield sorted([[float(n) for x in row for n in np.ravel(x) if n] for row in rows])
     for is_train in (True, False):
         texts, labels = d2l.read_imdb("../data/aclImdb", is_train)
@@ -823,12 +825,12 @@ def _read_texts(adapter: Adapter, d2l: Any) -> Iterator[Any]:
     yield adapter.to_numpy([pairs.premises, pairs.hypotheses, pairs.labels, *pairs[1]])
 
 
-def _columns(batch: Any) -> list[Any]:
-    """Return the columns of a batch, some of which may be in pairs."""
+def _flatten_pairs(batch: Any) -> list[Any]:
+    """Return the arrays of a batch, some of which may be in pairs."""
     return [x for part in batch for x in (part if isinstance(part, list) else [part])]
 
 
-@compares("predict_sentiment", "predict_snli", by=equal)
+@compares("predict_sentiment", "predict_snli", by=assert_equal)
 def compare_text_predictions(both: Both, d2l: Any) -> Any:
     vocab = both.ours.Vocab([*"abc"])
     table = np.eye(4, dtype="float32")
@@ -848,7 +850,7 @@ def _predict(network: Any, function: Any, vocab: Any, *texts: Any) -> str:
     return function(network, vocab, *texts)
 
 
-@compares("show_list_len_pair_hist", by=equal)
+@compares("show_list_len_pair_hist", by=assert_equal)
 def compare_length_histograms(both: Both, d2l: Any) -> Any:
     d2l.plt.close("all")
     d2l.show_list_len_pair_hist(["a", "b"], "x", "y", [[1], [1, 2], [3]], [[1] * 4, []])
@@ -862,16 +864,17 @@ def compare_length_histograms(both: Both, d2l: Any) -> Any:
 
 @compares("LinearRegression", "LinearRegressionScratch", "SGD")
 def compare_regressions(both: Both, name: str) -> None:
-    """Compare trained models; LinearRegressionScratch uses the SGD of its own package."""
+    """Compare trained models; LinearRegressionScratch uses its package's SGD."""
     name = "LinearRegressionScratch" if name == "SGD" else name
     args = (3, 0.1) if name == "LinearRegressionScratch" else (0.1,)
     start = Z[0, 0, :3].copy(), Z[0, 1, :1].copy()
-    fit, weights = both.oracle.MODELS.fit, []
+    fit = both.oracle.MODELS.fit
+    weights = []
     for d2l in both:
         model = getattr(d2l, name)(*args)
         weights.append(fit(model, make_data(both.adapter, d2l), 3, d2l, start))
-    same(*weights)
-    same(weights[0][0], start)
+    assert_same(*weights)
+    assert_same(weights[0][0], start)
 
 
 @compares("SyntheticRegressionData")
@@ -883,7 +886,7 @@ def compare_regression_data(both: Both, d2l: Any) -> Any:
     return [both.adapter.to_numpy(data.X), both.adapter.to_numpy(data.y), batches]
 
 
-PICTURES = {
+IMAGE_MODELS = {
     "LeNet": ((), np.random.default_rng(6).normal(size=(2, 1, 28, 28))),
     "SoftmaxRegression": ((3, 0.1), np.random.default_rng(6).normal(size=(2, 1, 4, 4))),
     "Residual": ((8, True, 2), np.random.default_rng(6).normal(size=(2, 4, 5, 5))),
@@ -891,17 +894,17 @@ PICTURES = {
 }
 
 
-@compares(*PICTURES)
-def compare_picture_models(both: Both, name: str) -> None:
-    args = PICTURES[name][0]
-    pictures = PICTURES[name][1].astype("float32")
+@compares(*IMAGE_MODELS)
+def compare_image_models(both: Both, name: str) -> None:
+    args = IMAGE_MODELS[name][0]
+    images = IMAGE_MODELS[name][1].astype("float32")
     args = both.forms.get(name, args)
     models = both.oracle.MODELS
     ours, theirs = (getattr(d2l, name)(*args) for d2l in both)
     for model in (ours, theirs):
-        models.predict(model, pictures)
+        models.predict(model, images)
     models.copy(ours, theirs)
-    same(*(models.predict(model, pictures, training=True) for model in (ours, theirs)), 1e-4)
+    assert_same(*(models.predict(model, images, training=True) for model in (ours, theirs)), 1e-4)
 
 
 @compares("nn_Module")
@@ -912,7 +915,7 @@ def compare_nn_module(both: Both) -> None:
 @compares("init_cnn")
 def compare_init_cnn(both: Both, d2l: Any) -> Any:
     both.adapter.seed(0)
-    net = both.adapter.linear(8, None)
+    net = both.adapter.build_linear(8, None)
     d2l.init_cnn(net)
     return both.adapter.to_numpy(net.weight)
 
@@ -923,11 +926,11 @@ def compare_gan_updates(both: Both, d2l: Any) -> Any:
     real, noise = both.adapter.tensor(X[0, :, :3].copy()), both.adapter.tensor(Z[0, :, :2].copy())
     net_D = models.dense(Z[1, :3, :1].copy(), Z[1, 0, :1].copy())
     net_G = models.dense(X[1, :2, :3].copy(), X[1, 0, :3].copy())
-    of_D, of_G = models.optimizer(net_D, 0.5), models.optimizer(net_G, 0.5)
+    optimizer_D, optimizer_G = models.optimizer(net_D, 0.5), models.optimizer(net_G, 0.5)
     for _ in range(2):
         losses = [
-            d2l.update_D(real, noise, net_D, net_G, models.loss, of_D),
-            d2l.update_G(noise, net_D, net_G, models.loss, of_G),
+            d2l.update_D(real, noise, net_D, net_G, models.loss, optimizer_D),
+            d2l.update_G(noise, net_D, net_G, models.loss, optimizer_G),
         ]
     return both.adapter.to_numpy([*losses, net_D(real), net_G(noise)])
 
@@ -956,9 +959,9 @@ def compare_hpo(both: Both, d2l: Any) -> Any:
 
 @compares("HPOTrainer")
 def compare_validation_error(both: Both, d2l: Any) -> Any:
-    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.labels(LABELS)
+    arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.label_tensor(LABELS)
     trainer = d2l.HPOTrainer(max_epochs=1)
-    net = both.adapter.linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
+    net = both.adapter.build_linear(8, {"weight": Z[0].T[:, :3].copy(), "bias": X[0, 0, :3].copy()})
     trainer.model = d2l.Classifier()
     trainer.model.net = net
     trainer.val_dataloader = both.ours.load_array(arrays, 5, is_train=False)
@@ -970,7 +973,7 @@ def compare_validation_error(both: Both, d2l: Any) -> Any:
 def compare_rbfkernel(both: Both) -> None:
     points = X[0, :, 0].astype("float64"), Z[0, :4, 0].astype("float64")
     for scale in ([], [0.2]):
-        same(*(d2l.rbfkernel(*points, *scale) for d2l in both))
+        assert_same(*(d2l.rbfkernel(*points, *scale) for d2l in both))
 
 
 # Recommender systems
@@ -980,8 +983,8 @@ USERS, ITEMS, OTHERS, STARS = (
 )
 
 
-def ratings() -> Any:
-    """Return ratings of users and items, both counted from 1, each with its own time."""
+def make_ratings() -> Any:
+    """Return ratings; users and items are counted from 1, and each rating has another time."""
     from pandas import DataFrame
 
     users, items = np.r_[0:4, USERS] + 1, np.r_[0:4, ITEMS] + 1
@@ -991,7 +994,7 @@ def ratings() -> Any:
 
 @compares("split_data_ml100k", "load_data_ml100k")
 def compare_rating_splits(both: Both) -> None:
-    data = ratings()
+    data = make_ratings()
     tables = []
     lists = []
     for d2l in both:
@@ -999,7 +1002,7 @@ def compare_rating_splits(both: Both) -> None:
         train, test = d2l.split_data_ml100k(data, 4, 6)
         tables.append([train, test, *d2l.split_data_ml100k(data, 4, 6, "seq-aware")])
         loaded = [d2l.load_data_ml100k(data, 4, 6, x) for x in ("explicit", "implicit")]
-        lists.append(_as_lists(both.adapter.to_numpy(loaded)))
+        lists.append(_convert_to_lists(both.adapter.to_numpy(loaded)))
     for ours, theirs in zip(*tables, strict=True):
         assert ours.equals(theirs)
         assert [*ours.columns] == [*theirs.columns]
@@ -1009,13 +1012,13 @@ def compare_rating_splits(both: Both) -> None:
 @compares("BPRLoss", "HingeLossbRec")
 def compare_pair_losses(both: Both, name: str) -> None:
     scores = both.adapter.tensor(X[0, :, :1].copy()), both.adapter.tensor(Z[0, :, :1].copy())
-    same(*(both.adapter.to_numpy(getattr(d2l, name)()(*scores)) for d2l in both))
+    assert_same(*(both.adapter.to_numpy(getattr(d2l, name)()(*scores)) for d2l in both))
 
 
 @compares("hit_and_auc")
 def compare_rankings(both: Both) -> None:
     for wanted in ([3], [9, 1], [7]):
-        same(*(d2l.hit_and_auc([5, 1, 3, 9], wanted, 2) for d2l in both))
+        assert_same(*(d2l.hit_and_auc([5, 1, 3, 9], wanted, 2) for d2l in both))
 
 
 def make_recommender(adapter: Adapter) -> Any:
@@ -1040,16 +1043,16 @@ def make_recommender(adapter: Adapter) -> Any:
 
 @compares("evaluate_ranking")
 def compare_evaluate_ranking(both: Both) -> None:
-    """Compare for as many users as items, since upstream ranks as many items as there are users."""
+    """Compare with equally many users and items, since upstream ranks as many items as there are users."""
     known, wanted = {0: [0], 1: [2, 3], 2: [1], 3: [3]}, {0: [1], 1: [0], 2: [3], 3: [0]}
     seq = both.adapter.tensor(X[0, :4].copy())
     args = make_recommender(both.adapter), wanted, seq, known, 4, 4, [both.ours.cpu()]
-    same(*([*map(float, d2l.evaluate_ranking(*args))] for d2l in both))
+    assert_same(*([*map(float, d2l.evaluate_ranking(*args))] for d2l in both))
 
 
 @compares("train_ranking", "train_recsys_rating")
 def compare_recommender_training(both: Both, d2l: Any, name: str) -> Any:
-    """Compare training, but not the printed losses: upstream's are sums of sums, ours are those drawn."""
+    """Compare training, but not the printed losses: upstream prints sums of sums, ours prints the plotted losses."""
     from mxnet import gluon
 
     last = STARS.astype("float32") if name == "train_recsys_rating" else OTHERS
@@ -1070,9 +1073,9 @@ def compare_recommender_training(both: Both, d2l: Any, name: str) -> Any:
     return [scores, metrics, lines, [len(call.args) for call in evaluator.mock_calls]]
 
 
-@compares("CTRDataset", by=equal)
+@compares("CTRDataset", by=assert_equal)
 def compare_ctr_dataset(both: Both, d2l: Any) -> Any:
-    """Compare values instead of their numbers, which upstream assigns at random."""
+    """Compare values, not their numbers, which upstream assigns at random."""
     fields = np.random.default_rng(3).integers(0, 4, (30, 3))
     lines = ["\t".join(map(str, row)) for row in np.c_[fields[:, 0] % 2, fields]]
     with TemporaryDirectory() as folder:
@@ -1101,10 +1104,10 @@ def compare_text_helpers(both: Both) -> None:
             d2l.check_len([1, 2], 3)
     if hasattr(both.theirs, "tokenize"):
         lines = ["the time  machine", "", "by h g"]
-        same(*(d2l.tokenize(lines) for d2l in both))
-        same(*(d2l.tokenize(lines, "char") for d2l in both))
+        assert_same(*(d2l.tokenize(lines) for d2l in both))
+        assert_same(*(d2l.tokenize(lines, "char") for d2l in both))
         for n in (2, 5):
-            same(*(d2l.truncate_pad([1, 2, 3], n, 0) for d2l in both))
+            assert_same(*(d2l.truncate_pad([1, 2, 3], n, 0) for d2l in both))
 
 
 @compares("Vocab")
@@ -1117,11 +1120,11 @@ def compare_vocabulary(both: Both) -> None:
         assert ours.idx_to_token == theirs.idx_to_token
         assert ours[["go", "x"]] == theirs[["go", "x"]]
         assert ours.unk == theirs.unk
-        everything = list(range(len(ours)))
-        assert len(ours) == 1 or ours.to_tokens(everything) == theirs.to_tokens(everything)
+        indices = list(range(len(ours)))
+        assert len(ours) == 1 or ours.to_tokens(indices) == theirs.to_tokens(indices)
 
 
-@compares("bleu", by=partial(same, tolerance=1e-6))
+@compares("bleu", by=partial(assert_same, tolerance=1e-6))
 def compare_bleu(both: Both, d2l: Any) -> Any:
     sentences = ("a b c d", "a b c d", 4), ("a b x c", "a b c", 2), ("a a a", "a b", 1)
     return [d2l.bleu(*args) for args in sentences]
@@ -1135,7 +1138,7 @@ def compare_shapes(both: Both) -> None:
             d2l.check_shape(both.adapter.tensor(X), (2, 5, 7))
 
 
-@compares("HyperParameters", "add_to_class", by=equal)
+@compares("HyperParameters", "add_to_class", by=assert_equal)
 def compare_hyper_parameters(both: Both, d2l: Any) -> Any:
     class A(d2l.HyperParameters):
         def __init__(self, a: int, b: int = 2, _c: int = 3, *, d: int = 4) -> None:
@@ -1151,7 +1154,7 @@ def compare_hyper_parameters(both: Both, d2l: Any) -> Any:
     return instance.twice(), hasattr(instance, "b"), hasattr(instance, "_c"), instance.d
 
 
-@compares("Accumulator", by=equal)
+@compares("Accumulator", by=assert_equal)
 def compare_accumulator(both: Both, d2l: Any) -> Any:
     sums = d2l.Accumulator(2)
     sums.add(1, 2.5)
@@ -1164,14 +1167,14 @@ def compare_accumulator(both: Both, d2l: Any) -> Any:
 @compares("cpu", "gpu", "num_gpus", "try_gpu")
 def compare_devices(both: Both) -> None:
     names = ["cpu", "num_gpus", "try_gpu"]
-    if both.ours.num_gpus():  # some frameworks cannot refer to a missing one
+    if both.ours.num_gpus():  # some frameworks cannot refer to a missing GPU
         names.append("gpu")
     names = [name for name in names if hasattr(both.theirs, name)]
     ours, theirs = ([getattr(d2l, name)() for name in names] for d2l in both)
     assert both.adapter.to_numpy(ours) == both.adapter.to_numpy(theirs)
 
 
-@compares("try_all_gpus", by=equal)
+@compares("try_all_gpus", by=assert_equal)
 def compare_try_all_gpus(both: Both, d2l: Any) -> Any:
     return both.adapter.to_numpy(d2l.try_all_gpus())
 
@@ -1179,7 +1182,7 @@ def compare_try_all_gpus(both: Both, d2l: Any) -> Any:
 # Figures
 
 
-@compares("plot", "set_axes", "set_figsize", "annotate", "plt", by=equal)
+@compares("plot", "set_axes", "set_figsize", "annotate", "plt", by=assert_equal)
 def compare_plots(both: Both, d2l: Any) -> Any:
     x = np.arange(4.0)
     d2l.plt.close("all")
@@ -1214,11 +1217,11 @@ def compare_heatmaps(both: Both) -> None:
     assert ours == theirs
 
 
-@compares("show_images", by=equal)
+@compares("show_images", by=assert_equal)
 def compare_images(both: Both, d2l: Any) -> Any:
     images = np.random.default_rng(0).random((3, 4, 4)).astype("float32")
     d2l.plt.close("all")
-    # There is no place for the third.
+    # There are no axes for the third image.
     axes = d2l.show_images(both.adapter.tensor(images), 1, 2, titles=["a", "b", "c"], scale=2)
     assert len(axes) == 2
     return [*map(drop_colors, describe(d2l.plt.gcf()))]
@@ -1227,7 +1230,7 @@ def compare_images(both: Both, d2l: Any) -> Any:
 @compares("frozen_lake", "make_env")
 def compare_lakes(both: Both, name: str) -> None:
     args = (3,) if name == "frozen_lake" else ("FrozenLake-v1", 3)
-    with mock.patch.dict(sys.modules, gym=SimpleNamespace(make=as_gym)):
+    with mock.patch.dict(sys.modules, gym=SimpleNamespace(make=make_gym_environment)):
         ours, theirs = (getattr(d2l, name)(*args) for d2l in both)
         if name == "make_env":
             for d2l in both:
@@ -1238,19 +1241,19 @@ def compare_lakes(both: Both, name: str) -> None:
     assert ours == theirs
 
 
-def as_gym(name: str, **settings: Any) -> Any:
-    """Make an environment of gymnasium, with the attributes of gym's that upstream uses."""
+def make_gym_environment(name: str, **settings: Any) -> Any:
+    """Make an environment of gymnasium, with those attributes of gym's environments that upstream uses."""
     import gymnasium
 
     env = gymnasium.make(name, **settings).unwrapped
-    seeded = SimpleNamespace(seed=lambda seed: None)
+    unseeded = SimpleNamespace(seed=lambda seed: None)
     return SimpleNamespace(
         desc=env.desc,
         P=env.P,
         nS=env.observation_space.n,
         nA=env.action_space.n,
-        seed=seeded.seed,
-        action_space=SimpleNamespace(seed=seeded.seed, np_random=seeded),
+        seed=unseeded.seed,
+        action_space=SimpleNamespace(seed=unseeded.seed, np_random=unseeded),
     )
 
 
@@ -1345,18 +1348,18 @@ def compare_tensors(both: Both, name: str) -> None:
     if name in DTYPES:
         assert ours == theirs
         return
-    args = [] if name in KEYS else example(both.adapter, name)[0]
+    args = [] if name in KEYS else make_example(both.adapter, name)[0]
     results = [both.adapter.to_numpy(function(*args)) for function in (ours, theirs)]
     if name in RANDOM:
         assert len({(result.shape, result.dtype) for result in results}) == 1
     elif name not in KEYS:
-        same(*results)
+        assert_same(*results)
 
 
 # All names
 
 
-# In `make test` each framework is compared with one version. Only the older one has PaddlePaddle.
+# `make test` compares each framework with one version. Only the older one has PaddlePaddle.
 @pytest.fixture(
     scope="module",
     params=[
@@ -1370,7 +1373,7 @@ def both(
     oracle: ModuleType,
     load_upstream: Callable[[str], Any],
 ) -> Iterator[Both]:
-    """Return both packages, with ours set to upstream's version."""
+    """Return both packages; ours behaves as upstream's version."""
     pair = Both(adapter, adapter.d2l, load_upstream(request.param), oracle, request.param)
     with pytest.MonkeyPatch.context() as patch:
         if pair.is_older:
@@ -1378,7 +1381,7 @@ def both(
         yield pair
 
 
-def reasons(both: Both) -> dict[str, str]:
+def find_reasons(both: Both) -> dict[str, str]:
     """Return the names that are not compared, with the reasons."""
     in_framework = both.oracle.NOT_COMPARED.get(both.version, {})
     return {**NOT_COMPARED, **NOT_COMPARED_IN[both.version], **in_framework}
@@ -1412,7 +1415,7 @@ def test_name_matches_upstream(
         pytest.skip("names that this package lacks")
     if not hasattr(both.theirs, name):
         pytest.skip("names that upstream lacks in this framework")
-    if name in reasons(both):
+    if name in find_reasons(both):
         pytest.skip("names that cannot be compared; the end of the run gives the reasons")
     COMPARED[name](both)
     record_property(f"compared with upstream's {both.version}", name)
@@ -1423,7 +1426,7 @@ def test_every_name_is_compared_or_has_reason(
 ) -> None:
     names = {*both.adapter.d2l.__all__}
     skipped = {name: "upstream lacks it" for name in names if not hasattr(both.theirs, name)}
-    skipped |= reasons(both)
+    skipped |= find_reasons(both)
     assert names <= COMPARED.keys() | skipped.keys()
     for name in sorted(names & skipped.keys()):
         record_property(f"not compared with upstream's {both.version}", f"{name}: {skipped[name]}")

@@ -1,4 +1,4 @@
-"""Tests of plots of the framework's tensors, alone or in lists."""
+"""Tests of plots of the framework's tensors, which may be in lists."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,7 @@ from tests.shim.each.adapter import Adapter
 
 Y = np.array([[1.0, 4.0, 9.0], [2.0, 0.0, -2.0]])
 
-
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
@@ -39,13 +38,13 @@ def test_values_and_policies_may_be_tensors(adapter: Adapter, dtype: str) -> Non
         arrays = [axes.get_images()[0].get_array() for axes in maps]
         np.testing.assert_array_equal(arrays, values.reshape(2, 2, 2))
         for axes in maps:
-            (arrows,) = (each for each in axes.collections if hasattr(each, "U"))
+            (arrows,) = (artist for artist in axes.collections if hasattr(artist, "U"))
             np.testing.assert_array_equal(arrows.U, [-0.5, 0, 0.5, 0])
             np.testing.assert_array_equal(arrows.V, [0, 0.5, 0, -0.5])
 
 
 def test_plt_has_matplotlibs_names(adapter: Adapter) -> None:
-    """Test that all names are pyplot's, except for one that accepts an older argument."""
+    """Test that all names are pyplot's, except for ``stem``, which accepts an older argument."""
     ours = adapter.d2l.plt
     assert dir(ours) == dir(plt)
     public = [name for name in dir(plt) if not name.startswith("_")]

@@ -1,4 +1,4 @@
-"""Tests of batches of a novel, and of recurrent language models, against NumPy in float64."""
+"""Tests of batches of a novel, and tests of recurrent language models against NumPy in float64."""
 
 import math
 import re
@@ -15,7 +15,7 @@ from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
 from tests.shim.each.recurrent import load_recurrent_models
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 TEXT = "The Time Machine, by H. G. Wells\n\n  I\n\n" + "The Time Traveller (so we call him)\n" * 8
 LETTERS = " ".join(re.findall("[a-z]+", TEXT.lower())) + " "
@@ -29,13 +29,13 @@ Weights = dict[str, Any]
 
 @pytest.fixture
 def novel(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace D2L's text by a small one."""
-    fake_data.novel(monkeypatch, adapter.d2l, tmp_path, TEXT)
+    """Replace D2L's text by a short one."""
+    fake_data.replace_novel(monkeypatch, adapter.d2l, tmp_path, TEXT)
 
 
 @pytest.fixture
 def models(adapter: Adapter, pytestconfig: pytest.Config) -> Any:
-    """Return the framework's recurrent models; without such chapters, check that names are errors."""
+    """Return the framework's recurrent models; if D2L has no such chapters, check that their names are missing."""
     framework = pytestconfig.getoption("framework")
     if find_spec(f"tests.shim.each.{framework}.recurrent") is None:
         adapter.assert_missing("RNN", "RNNModel", "TimeMachine", "train_ch8")
@@ -48,7 +48,7 @@ def class_models(adapter: Adapter, models: Any) -> Any:
     """Return models made of the classes of D2L 1.0."""
     if not hasattr(models, "model"):
         adapter.assert_missing("RNNLM")
-        pytest.skip("there is no D2L 1.0 in this framework")
+        pytest.skip("D2L 1.0 does not have this framework")
     return models
 
 
@@ -57,11 +57,11 @@ def function_models(adapter: Adapter, models: Any) -> Any:
     """Return models made of the functions of D2L 0.17."""
     if not hasattr(models, "train_ch8"):
         adapter.assert_missing("train_ch8")
-        pytest.skip("there is no D2L 0.17 in this framework")
+        pytest.skip("D2L 0.17 does not have this framework")
     return models
 
 
-# By NumPy
+# The reference, in NumPy
 
 
 def run(w: Weights, tokens: Any, state: Any, activation: Any = np.tanh) -> tuple[Any, Any]:
@@ -75,24 +75,24 @@ def run(w: Weights, tokens: Any, state: Any, activation: Any = np.tanh) -> tuple
 def loss_and_gradients(w: Weights, X: Any, Y: Any, state: Any) -> tuple[float, Weights, Any]:
     """Return the mean cross-entropy, its gradients through all steps of X, and the last state."""
     states, logits = run(w, X, state)
-    shares = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
-    losses = -np.log(np.take_along_axis(shares, Y[..., None], 2))
-    slopes = (shares - np.eye(V)[Y]).swapaxes(0, 1) / Y.size
+    probs = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+    losses = -np.log(np.take_along_axis(probs, Y[..., None], 2))
+    slopes = (probs - np.eye(V)[Y]).swapaxes(0, 1) / Y.size
     gradients = {name: np.zeros(shape) for name, shape in SHAPES.items()}
-    later = np.zeros_like(state)
+    state_gradient = np.zeros_like(state)
     for t in reversed(range(len(slopes))):
         gradients["W_hq"] += states[t + 1].T @ slopes[t]
         gradients["b_q"] += slopes[t].sum(axis=0)
-        inner = (slopes[t] @ w["W_hq"].T + later) * (1 - states[t + 1] ** 2)
+        inner = (slopes[t] @ w["W_hq"].T + state_gradient) * (1 - states[t + 1] ** 2)
         np.add.at(gradients["W_xh"], X[:, t], inner)
         gradients["W_hh"] += states[t].T @ inner
         gradients["b_h"] += inner.sum(axis=0)
-        later = inner @ w["W_hh"].T
+        state_gradient = inner @ w["W_hh"].T
     return losses.mean(), gradients, states[-1]
 
 
-def step(w: Weights, gradients: Weights, lr: float, clip: float) -> Weights:
-    norm = math.sqrt(sum((each**2).sum() for each in gradients.values()))
+def take_clipped_step(w: Weights, gradients: Weights, lr: float, clip: float) -> Weights:
+    norm = math.sqrt(sum((x**2).sum() for x in gradients.values()))
     scale = min(1, clip / norm) if clip else 1
     return {name: w[name] - lr * scale * gradients[name] for name in w}
 
@@ -107,7 +107,7 @@ def predict_greedily(
 
 
 def as_float64(w: Weights) -> Weights:
-    return {name: each.astype("float64") for name, each in w.items()}
+    return {name: x.astype("float64") for name, x in w.items()}
 
 
 def make_vocab(adapter: Adapter) -> Any:
@@ -137,7 +137,7 @@ def test_truncate_pad_and_check_len(adapter: Adapter) -> None:
         adapter.d2l.check_len([1, 2, 3], 2)
 
 
-def test_time_machine_is_read_as_letters_and_blanks(adapter: Adapter, novel: None) -> None:
+def test_time_machine_is_read_as_letters_and_spaces(adapter: Adapter, novel: None) -> None:
     lines = adapter.d2l.read_time_machine()
     assert lines[:3] == ["the time machine by h g wells", "", "i"]
     corpus, vocab = adapter.d2l.load_corpus_time_machine()
@@ -147,7 +147,8 @@ def test_time_machine_is_read_as_letters_and_blanks(adapter: Adapter, novel: Non
 
 
 def test_random_sequences_start_at_random_offset(adapter: Adapter, function_models: Any) -> None:
-    corpus, batch_size, num_steps = list(range(35)), 2, 5
+    corpus = list(range(35))
+    batch_size, num_steps = 2, 5
     offsets = set()
     for _ in range(100):
         seen = []
@@ -165,10 +166,9 @@ def test_random_sequences_start_at_random_offset(adapter: Adapter, function_mode
     assert offsets == {0, 1, 2, 3, 4}
 
 
-def test_sequential_sequences_continue_in_next_batch(
-    adapter: Adapter, function_models: Any
-) -> None:
-    corpus, batch_size, num_steps = list(range(35)), 2, 5
+def test_sequential_rows_continue_in_next_batch(adapter: Adapter, function_models: Any) -> None:
+    corpus = list(range(35))
+    batch_size, num_steps = 2, 5
     offsets = set()
     for _ in range(100):
         pairs = [*adapter.d2l.seq_data_iter_sequential(corpus, batch_size, num_steps)]
@@ -186,9 +186,9 @@ def test_sequential_sequences_continue_in_next_batch(
 
 
 def test_too_short_corpus_gives_no_batch(adapter: Adapter, function_models: Any) -> None:
-    for cut in adapter.d2l.seq_data_iter_random, adapter.d2l.seq_data_iter_sequential:
-        assert [*cut([1, 2, 3], 2, 5)] == []
-        assert [*cut([], 2, 5)] == []
+    for iterate in adapter.d2l.seq_data_iter_random, adapter.d2l.seq_data_iter_sequential:
+        assert [*iterate([1, 2, 3], 2, 5)] == []
+        assert [*iterate([], 2, 5)] == []
 
 
 def test_time_machine_batches_can_be_iterated_twice(
@@ -197,13 +197,13 @@ def test_time_machine_batches_can_be_iterated_twice(
     for is_random in (False, True):
         batches, vocab = adapter.d2l.load_data_time_machine(4, 6, is_random, max_tokens=100)
         for _ in range(2):
-            pairs = [[adapter.to_numpy(each) for each in pair] for pair in batches]
+            pairs = [[adapter.to_numpy(x) for x in pair] for pair in batches]
             assert len(pairs) in (3, 4)
             lines = ["".join(vocab.to_tokens(row)) for X, Y in pairs for row in X]
             read = "".join(adapter.d2l.read_time_machine())[:100]
             assert all(part in read for part in lines)
-        follows = "".join(vocab.to_tokens(np.concatenate([X[0] for X, _ in pairs]))) in read
-        assert follows != is_random
+        first_rows = "".join(vocab.to_tokens(np.concatenate([X[0] for X, _ in pairs])))
+        assert (first_rows in read) != is_random
 
 
 def test_time_machine_has_sequence_at_each_character(
@@ -221,7 +221,7 @@ def test_time_machine_has_sequence_at_each_character(
     assert {*map(tuple, train.tolist())} == {*map(tuple, X[:10].tolist())}
     corpus, vocab = data.build("Wells, H. G.")
     assert vocab.to_tokens(corpus) == [*"wells h g "]
-    assert data.build("tea", data.vocab) == ([data.vocab[each] for each in "tea"], data.vocab)
+    assert data.build("tea", data.vocab) == ([data.vocab[letter] for letter in "tea"], data.vocab)
 
 
 # Models of D2L 1.0
@@ -241,7 +241,7 @@ def test_rnn_from_scratch_matches_reference(adapter: Adapter, class_models: Any)
 def test_language_model_matches_reference(adapter: Adapter, class_models: Any, name: str) -> None:
     model = class_models.model(name, START)
     w = as_float64(class_models.weights(model))
-    assert {name: each.shape for name, each in w.items()} == SHAPES
+    assert {name: x.shape for name, x in w.items()} == SHAPES
     activation = np.tanh if name == "RNNLMScratch" else class_models.ACTIVATION
     assert_close(class_models.logits(model, ROWS), run(w, ROWS, np.zeros((3, H)), activation)[1])
     state0 = RNG.normal(size=(1, 3, H)).astype("float32")
@@ -273,21 +273,21 @@ def test_training_descends_and_draws_perplexity(
             self.batch_size = 3
 
         def get_dataloader(self, train: bool) -> Any:
-            tensors = [adapter.tensor(each.astype("int32")) for each in (X, Y)]
+            tensors = [adapter.tensor(x.astype("int32")) for x in (X, Y)]
             return self.get_tensorloader(tensors, False)
 
     model = class_models.model("RNNLMScratch", START, lr=0.5)
     trained = class_models.fit(model, Data(), clip)
     state0 = np.zeros((3, H))
     loss, gradients, _ = loss_and_gradients(as_float64(START), X, Y, state0)
-    want = step(as_float64(START), gradients, 0.5, clip)
-    for name, each in class_models.weights(trained or model).items():
-        assert_close(each, want[name])
+    want = take_clipped_step(as_float64(START), gradients, 0.5, clip)
+    for name, x in class_models.weights(trained or model).items():
+        assert_close(x, want[name])
     curves = {name: [point[-1] for point in points] for name, points in model.board.data.items()}
-    later = loss_and_gradients(want, X, Y, state0)[0]
+    final_loss = loss_and_gradients(want, X, Y, state0)[0]
     assert curves == {
         "train_ppl": [pytest.approx(math.exp(loss), rel=1e-4)],
-        "val_ppl": [pytest.approx(math.exp(later), rel=1e-4)],
+        "val_ppl": [pytest.approx(math.exp(final_loss), rel=1e-4)],
     }
 
 
@@ -301,14 +301,15 @@ def test_epoch_keeps_state_between_sequential_batches(
 ) -> None:
     pairs = [(ROWS[:, i : i + 4], ROWS[:, i + 1 : i + 5]) for i in (0, 4, 8)]
     net = function_models.make_scratch(START)
-    tensors = [[adapter.tensor(each.astype("int32")) for each in pair] for pair in pairs]
+    tensors = [[adapter.tensor(x.astype("int32")) for x in pair] for pair in pairs]
     perplexity, speed = function_models.train_epoch(net, tensors, 0.5, use_random_iter, by_sgd)
     w = as_float64(START)
     state = np.zeros((3, H))
     losses = []
     for X, Y in pairs:
         loss, gradients, last = loss_and_gradients(w, X, Y, state)
-        w, losses = step(w, gradients, 0.5, 1), [*losses, loss]
+        w = take_clipped_step(w, gradients, 0.5, 1)
+        losses.append(loss)
         state = np.zeros((3, H)) if use_random_iter else last
     assert perplexity == pytest.approx(math.exp(np.mean(losses)), rel=1e-4)
     assert speed > 0
@@ -328,11 +329,11 @@ def test_predict_ch8_continues_with_likeliest_tokens(
         )
 
 
-def test_model_of_layers_matches_its_layers(adapter: Adapter, function_models: Any) -> None:
+def test_rnn_model_matches_its_layers(adapter: Adapter, function_models: Any) -> None:
     for net in function_models.layers(V, H):
         first, second, *by_hand = function_models.run_twice(net, ROWS)
         assert first.shape == second.shape == (39, V)
-        assert np.abs(first - second).max() > 1e-3  # there is a state
+        assert np.abs(first - second).max() > 1e-3  # a state is passed on
         assert_close(np.stack([first, second]), np.stack(by_hand))
 
 
@@ -340,8 +341,8 @@ def test_model_of_layers_matches_its_layers(adapter: Adapter, function_models: A
 def test_gradients_are_clipped_together(
     adapter: Adapter, function_models: Any, theta: float
 ) -> None:
-    gradients = [each.astype("float32") for each in (START["W_xh"], START["b_q"])]
-    norm = math.sqrt(sum((each.astype("float64") ** 2).sum() for each in gradients))
+    gradients = [x.astype("float32") for x in (START["W_xh"], START["b_q"])]
+    norm = math.sqrt(sum((x.astype("float64") ** 2).sum() for x in gradients))
     for got, before in zip(
         function_models.clip_gradients(gradients, theta), gradients, strict=True
     ):
@@ -365,7 +366,8 @@ def test_training_reports_every_ten_epochs(
     samples = {}
     for number in range(1, 21):
         loss, gradients, _ = loss_and_gradients(w, ROWS[:, :4], ROWS[:, 1:5], np.zeros((3, H)))
-        w, perplexities = step(w, gradients, 1, 1), [*perplexities, math.exp(loss)]
+        w = take_clipped_step(w, gradients, 1, 1)
+        perplexities.append(math.exp(loss))
         if number % 10 == 0:
             samples[number] = "".join(
                 vocab.to_tokens(predict_greedily(w, vocab[[*"time traveller"]], 50))

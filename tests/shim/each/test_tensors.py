@@ -1,4 +1,4 @@
-"""Tests of the tensor functions, the framework's own under D2L's names, against NumPy."""
+"""Tests of the tensor functions, which are the framework's own under D2L's names, against NumPy."""
 
 from typing import Any
 
@@ -59,20 +59,20 @@ DTYPES = "float32", "int32", "int64"
 KEYS = "get_key", "get_seed"  # only in JAX
 
 
-def example(adapter: Adapter, name: str) -> tuple[list[Any], Any]:
-    """Return arguments for a function and the expected result, or None if it is random."""
+def make_example(adapter: Adapter, name: str) -> tuple[list[Any], Any]:
+    """Return arguments for a function, and the expected result or None if it is random."""
     want = None
     if name == "normal":
-        args = adapter.NORMAL
+        args = adapter.NORMAL_ARGS
     elif name in RANDOM:
-        args = adapter.RAND
+        args = adapter.RAND_ARGS
     elif name == "repeat" and adapter.REPEAT_TILES:
         args = (a, (2, 1))
         want = np.tile(A, (2, 1))
     else:
         *args, want = FUNCTIONS[name]
     if name == "meshgrid":
-        want = np.meshgrid(A[0], A[1], indexing=adapter.MESHGRID)
+        want = np.meshgrid(A[0], A[1], indexing=adapter.MESHGRID_INDEXING)
     return [resolve(adapter, x) for x in args], want
 
 
@@ -81,7 +81,7 @@ def example(adapter: Adapter, name: str) -> tuple[list[Any], Any]:
 def test_tensor_functions_match_numpy(adapter: Adapter, name: str) -> None:
     if name not in adapter.d2l.tensors.__all__:
         pytest.skip("names that this package lacks")
-    args, want = example(adapter, name)
+    args, want = make_example(adapter, name)
     got = np.asarray(adapter.to_numpy(getattr(adapter.d2l, name)(*args)))
     assert got.shape == np.shape(want)
     kinds = {"u": "i"}  # MLX's indices are unsigned
@@ -95,7 +95,7 @@ def test_random_functions_follow_seed(adapter: Adapter, name: str) -> None:
         pytest.skip("names that this package lacks")
 
     def draw() -> np.ndarray:
-        return adapter.to_numpy(getattr(adapter.d2l, name)(*example(adapter, name)[0]))
+        return adapter.to_numpy(getattr(adapter.d2l, name)(*make_example(adapter, name)[0]))
 
     adapter.seed(1)
     first, second = draw(), draw()

@@ -1,4 +1,4 @@
-"""Tests of data and training with D2L 1.0's classes and 0.17's functions, on a small corpus."""
+"""Tests of data and training with D2L 1.0's classes and 0.17's functions on a small corpus."""
 
 import hashlib
 import math
@@ -33,14 +33,14 @@ NUM_STEPS = 8
 def corpus(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Replace D2L's corpus by a small one, and return its pairs."""
     text = "\n".join("\t".join(pair) for pair in PAIRS)
-    fake_data.sentences(monkeypatch, adapter.d2l, tmp_path, text)
+    fake_data.replace_sentences(monkeypatch, adapter.d2l, tmp_path, text)
     return PAIRS
 
 
 # Data
 
 
-def words(sentence: str) -> list[str]:
+def split_words(sentence: str) -> list[str]:
     return sentence.replace(".", " .").split()
 
 
@@ -49,17 +49,17 @@ def test_sentence_pairs_become_tokens(adapter: Adapter, corpus: list[Any]) -> No
     source, target, lengths, answer = map(np.asarray, map(adapter.to_numpy, data.arrays))
     assert source.shape == target.shape == answer.shape == (24, NUM_STEPS)
     for row, (english, french) in enumerate(corpus):
-        expected = [*words(english), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
+        expected = [*split_words(english), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
         assert data.src_vocab.to_tokens(source[row]) == expected
         assert lengths[row] == NUM_STEPS - expected.count("<pad>") == 7
-        target_words = [*words(french), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
+        target_words = [*split_words(french), "<eos>", "<pad>", "<pad>"][:NUM_STEPS]
         assert data.tgt_vocab.to_tokens(answer[row]) == target_words
         assert data.tgt_vocab.to_tokens(target[row]) == ["<bos>", *target_words[:-1]]
     arrays = source, target, lengths, answer
-    assert {str(array.dtype) for array in arrays} == {adapter.INTEGERS}
+    assert {str(array.dtype) for array in arrays} == {adapter.INTEGER_DTYPE}
 
 
-def test_training_rows_are_shuffled_and_others_not(adapter: Adapter, corpus: list[Any]) -> None:
+def test_only_training_rows_are_shuffled(adapter: Adapter, corpus: list[Any]) -> None:
     data = adapter.d2l.MTFraEng(batch_size=7, num_steps=NUM_STEPS, num_train=20, num_val=3)
     source = np.asarray(adapter.to_numpy(data.arrays[0]))
     train, val = data.train_dataloader(), data.val_dataloader()
@@ -73,11 +73,11 @@ def test_training_rows_are_shuffled_and_others_not(adapter: Adapter, corpus: lis
 
     first = rows(train)
     assert as_set(first) == as_set(source[:20])
-    assert any((rows(train) != first).any() for _ in range(5)), "reshuffled each epoch"
+    assert any((rows(train) != first).any() for _ in range(5)), "rows are shuffled in each epoch"
     np.testing.assert_array_equal(rows(val), source[20:])
 
 
-def test_training_rows_come_from_the_whole_data(adapter: Adapter) -> None:
+def test_training_batch_comes_from_all_data(adapter: Adapter) -> None:
     class Numbers(adapter.d2l.DataModule):  # type: ignore[misc, name-defined]
         batch_size = 10
 
@@ -85,7 +85,7 @@ def test_training_rows_come_from_the_whole_data(adapter: Adapter) -> None:
             return self.get_tensorloader([adapter.tensor(np.arange(1000))] * 2, train)
 
     (first, _), *_ = Numbers().train_dataloader()
-    assert np.ptp(adapter.to_numpy(first)) > 200  # a small shuffle buffer would draw neighbours
+    assert np.ptp(adapter.to_numpy(first)) > 200  # a small shuffle buffer would return neighbours
 
 
 def test_load_data_nmt_returns_lengths_and_vocabularies(
@@ -117,18 +117,18 @@ def test_training_step_follows_gradient(adapter: Adapter, clip: float) -> None:
     Y = np.array([0, 1, 2, 0, 1, 2], "int32")
     before, after, board = adapter.fit_classifier(X, Y, lr=0.5, epochs=1, clip=clip)
     logits = X @ before["weight"] + before["bias"]
-    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    loss = -np.log(shares[np.arange(6), Y]).mean()
-    slope = (shares - np.eye(3)[Y]) / 6
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    loss = -np.log(probs[np.arange(6), Y]).mean()
+    slope = (probs - np.eye(3)[Y]) / 6
     gradients = {"weight": X.T @ slope, "bias": slope.sum(axis=0)}
     norm = math.sqrt(sum((g**2).sum() for g in gradients.values()))
     scale = min(1, clip / norm) if clip else 1
     for name, g in gradients.items():
         assert_close(after[name], before[name] - 0.5 * scale * g, 1e-4)
     logits = X @ after["weight"] + after["bias"]
-    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     assert board["train_loss"] == [(0, pytest.approx(loss, rel=1e-4))]
-    val_loss = -np.log(shares[np.arange(6), Y]).mean()
+    val_loss = -np.log(probs[np.arange(6), Y]).mean()
     assert board["val_loss"] == [(1, pytest.approx(val_loss, rel=1e-4))]
     assert board["val_acc"] == [(1, pytest.approx((logits.argmax(axis=1) == Y).mean()))]
 
@@ -141,10 +141,8 @@ def test_classifier_learns(adapter: Adapter) -> None:
     assert board["val_acc"][-1][1] > 0.9
 
 
-def test_encoder_decoder_returns_state_and_subclass_does_not(
-    adapter: Adapter,
-) -> None:
-    """Test the results of D2L 0.17's ``EncoderDecoder``, and of 1.0's ``Seq2Seq``, the only ones in JAX."""
+def test_only_encoder_decoder_itself_returns_state(adapter: Adapter) -> None:
+    """Test that ``EncoderDecoder`` also returns the state, as in D2L 0.17, except in JAX; subclasses do not."""
     d2l = adapter.d2l
     call = next(name for name in ("forward", "call", "__call__") if hasattr(d2l.Encoder, name))
     encoder = {call: lambda self, X, *args, **kwargs: 2 * X}
@@ -169,20 +167,20 @@ def test_encoder_decoder_returns_state_and_subclass_does_not(
         assert_close(pair_output[1], state)
 
 
-def test_padding_does_not_count_in_translation_loss(adapter: Adapter) -> None:
+def test_translation_loss_ignores_padding(adapter: Adapter) -> None:
     rng = np.random.default_rng(0)
     Y_hat = rng.normal(size=(2, 4, 5)).astype("float32")
     Y = np.array([[3, 4, 1, 1], [2, 3, 4, 1]], "int32")  # 1 is padding
-    shares = np.exp(Y_hat) / np.exp(Y_hat).sum(axis=-1, keepdims=True)
-    losses = -np.log(np.take_along_axis(shares, Y[..., None], axis=-1)[..., 0])
+    probs = np.exp(Y_hat) / np.exp(Y_hat).sum(axis=-1, keepdims=True)
+    losses = -np.log(np.take_along_axis(probs, Y[..., None], axis=-1)[..., 0])
     counts = Y != 1
-    mean, each = adapter.sequence_loss(Y_hat, Y, tgt_pad=1)
+    mean, token_losses = adapter.sequence_loss(Y_hat, Y, tgt_pad=1)
     assert float(mean) == pytest.approx(losses[counts].mean(), rel=1e-5)
-    assert_close(each, (losses * counts).reshape(-1))
+    assert_close(token_losses, (losses * counts).reshape(-1))
 
 
 @pytest.mark.parametrize("modes", [[True, True, False], [False, False, False], [True, False, True]])
-def test_prediction_leaves_each_layer_in_its_mode(adapter: Adapter, modes: list[bool]) -> None:
+def test_prediction_restores_each_layers_mode(adapter: Adapter, modes: list[bool]) -> None:
     seq2seq = import_module(f"{adapter.d2l.__name__}.seq2seq")
     if not hasattr(seq2seq, "evaluation_mode"):
         pytest.skip("layers have no modes in this framework")
@@ -190,18 +188,18 @@ def test_prediction_leaves_each_layer_in_its_mode(adapter: Adapter, modes: list[
         "TransformerEncoderBlock", *adapter.forms["TransformerEncoderBlock"]["short"]
     )
     layers = [block.layer, block.part("attention"), block.part("attention.attention")]
-    for layer, mode in zip(layers, modes, strict=True):  # each with all that is in it
+    for layer, mode in zip(layers, modes, strict=True):  # each call also sets the layers inside
         layer.train() if mode else layer.eval()
     with seq2seq.evaluation_mode(block.layer):
         assert not any(layer.training for layer in layers)
     assert [layer.training for layer in layers] == modes
 
 
-def test_summary_names_each_layer_and_its_shape(
+def test_summary_prints_each_layer_and_its_shape(
     adapter: Adapter, descent: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = adapter.d2l.Classifier()
-    dense = adapter.linear(4, None)
+    dense = adapter.build_linear(4, None)
     model.net = descent.add_dropout(dense, 0.5)
     model.layer_summary((2, 4))
     assert capsys.readouterr().out.splitlines() == [
@@ -222,7 +220,7 @@ def check_translations(result: Translations, expected: list[str], adapter: Adapt
         for sentence, want in zip(result.sentences, expected, strict=True)
     ]
     assert scores == [1.0] * len(expected), result.sentences[:3]
-    assert len(result.weights) >= 6, "a step for each token"
+    assert len(result.weights) >= 6, "there are weights for each token"
     assert is_attention(result.weights, NUM_STEPS, 7)
 
 
@@ -261,13 +259,13 @@ def test_train_seq2seq_clips_gradients(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Clip gradients to nothing, so that the second epoch's loss is the first's."""
+    """Clip gradients to almost nothing, so that the second epoch's loss is the first's."""
     if adapter.train_with_functions is None:  # tested above
         return
     seq2seq = import_module(f"{adapter.d2l.__name__}.seq2seq")
     clip = seq2seq.clip_gradients
 
-    def losses() -> list[str]:
+    def train_and_read_losses() -> list[str]:
         for epochs in (1, 2):
             pairs = [[corpus[0][0].replace(".", " .")], [corpus[0][1]]]
             adapter.train_with_functions(
@@ -275,20 +273,20 @@ def test_train_seq2seq_clips_gradients(
             )
         return re.findall(r"loss (\d+\.\d+)", capsys.readouterr().out)
 
-    first, second = losses()
+    first, second = train_and_read_losses()
     assert first != second
-    monkeypatch.setattr(seq2seq, "clip_gradients", lambda of, norm: clip(of, 1e-30 * norm))
-    first, second = losses()
+    monkeypatch.setattr(seq2seq, "clip_gradients", lambda net, norm: clip(net, 1e-30 * norm))
+    first, second = train_and_read_losses()
     assert first == second
 
 
-# Pictures
+# Images
 
 
-def test_fashion_pictures_come_in_batches(
+def test_fashion_mnist_comes_in_batches(
     adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    images = make_fashion(adapter.d2l, tmp_path, monkeypatch)
+    images = write_fashion_mnist(adapter.d2l, tmp_path, monkeypatch)
     data = adapter.d2l.FashionMNIST(batch_size=4)
     X, y = (np.asarray(adapter.to_numpy(part)) for part in next(iter(data.val_dataloader())))
     assert X.dtype == np.float32
@@ -299,31 +297,31 @@ def test_fashion_pictures_come_in_batches(
     assert adapter.is_shuffled(data.train_dataloader())
     X, _ = next(iter(adapter.d2l.FashionMNIST(batch_size=4, resize=(14, 21)).train_dataloader()))
     assert np.squeeze(adapter.to_numpy(X)).shape == (4, 14, 21)
-    for ncols in (4, 3):  # all of them, or what there are places for
+    for ncols in (4, 3):  # all images, or one per column
         data.visualize(next(iter(data.val_dataloader())), ncols=ncols)
         titles = [axes.get_title() for axes in adapter.d2l.plt.gcf().axes]
         assert titles == ["t-shirt", "trouser", "pullover", "dress"][:ncols]
 
 
-def make_fashion(
+def write_fashion_mnist(
     d2l: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, np.ndarray]:
-    """Write a reader's own files in the data set's format, with a few noisy pictures."""
+    """Replace Fashion-MNIST by files in its format, with a few images of noise."""
     import gzip
 
     rng = np.random.default_rng(0)
     arrays = {}
     for kind, count in (("train", 10), ("t10k", 8)):
         arrays[kind] = rng.integers(0, 256, (count, 28, 28), np.uint8)
-        for what, array in (
+        for suffix, array in (
             ("images-idx3", arrays[kind]),
             ("labels-idx1", np.arange(count, dtype=np.uint8) % 10),
         ):
             header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
-            file = folder / f"{kind}-{what}-ubyte.gz"
+            file = folder / f"{kind}-{suffix}-ubyte.gz"
             file.write_bytes(gzip.compress(header + array.tobytes()))
-            check_sum = hashlib.md5(file.read_bytes()).hexdigest()
+            checksum = hashlib.md5(file.read_bytes()).hexdigest()
             address = f"https://example.org/{file.name}"
-            monkeypatch.setitem(d2l.DATA_HUB, file.stem, (address, check_sum))
+            monkeypatch.setitem(d2l.DATA_HUB, file.stem, (address, checksum))
     monkeypatch.setenv("D2L_DATA", str(folder))
     return arrays

@@ -1,6 +1,6 @@
 """Tests of additive attention, the Transformer's parts and the recurrent encoder against the reference.
 
-A first call sets a layer's sizes; then it gets random parameters, which the reference uses as well.
+A first call sets a layer's sizes. Then the layer gets random parameters, which the reference uses as well.
 """
 
 import math
@@ -20,27 +20,26 @@ TOKENS = np.array([[1, 2, 3, 0, 4], [6, 5, 4, 3, 2]], "int32")
 LENS = np.array([3, 5], "int32")
 
 
-def linear(layer: Any, path: str) -> reference.Linear:
+def read_linear(layer: Any, path: str) -> reference.Linear:
     parameters = layer.parameters(path)
     return reference.Linear(parameters["weight"], parameters.get("bias", 0.0))
 
 
-def norm(adapter: Adapter, layer: Any, path: str) -> reference.LayerNorm:
+def read_norm(adapter: Adapter, layer: Any, path: str) -> reference.LayerNorm:
     parameters = layer.parameters(path)
     return reference.LayerNorm(parameters["gamma"], parameters["beta"], adapter.NORM_EPSILON)
 
 
-def block(
+def apply_block(
     adapter: Adapter, layer: Any, x: np.ndarray, lens: np.ndarray, heads: int, path: str = ""
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the reference's output and weights of a Transformer encoder block."""
-    roles = {f"w_{role}": linear(layer, f"{path}attention.W_{role}") for role in "qkvo"}
+    roles = {f"w_{role}": read_linear(layer, f"{path}attention.W_{role}") for role in "qkvo"}
     attended, weights = reference.multi_head_attention(x, x, x, lens, num_heads=heads, **roles)
-    y = norm(adapter, layer, f"{path}addnorm1.ln")(x + attended)
-    dense = {name: linear(layer, f"{path}ffn.{name}") for name in ("dense1", "dense2")}
-    return norm(adapter, layer, f"{path}addnorm2.ln")(
-        y + reference.position_wise(y, **dense)
-    ), weights
+    y = read_norm(adapter, layer, f"{path}addnorm1.ln")(x + attended)
+    dense = {name: read_linear(layer, f"{path}ffn.{name}") for name in ("dense1", "dense2")}
+    output = y + reference.position_wise(y, **dense)
+    return read_norm(adapter, layer, f"{path}addnorm2.ln")(output), weights
 
 
 # Additive attention
@@ -54,14 +53,15 @@ def test_additive_attention_matches_reference(
     case = make_case(valid_lens, sizes=(6, 5, 7), dtype="float32")
     layer = adapter.build("AdditiveAttention", *((5, 6) if has_sizes else ()), 8, 0.5)
     layer.randomize(*case.arrays)
-    roles = {name: linear(layer, f"{name[0].upper()}_{name[2]}") for name in ("w_q", "w_k")}
-    output, weights = reference.additive_attention(*case.arrays, **roles, w_v=linear(layer, "w_v"))
+    paths = {"w_q": "W_q", "w_k": "W_k", "w_v": "w_v"}
+    linears = {name: read_linear(layer, path) for name, path in paths.items()}
+    output, weights = reference.additive_attention(*case.arrays, **linears)
     assert_close(layer(*case.arrays), output)
     assert_close(layer.attention_weights, weights)
     assert (layer.attention_weights[case.is_masked] == 0).all()
 
 
-def test_additive_attention_drops_weights_in_training_only(adapter: Adapter) -> None:
+def test_additive_attention_drops_weights_only_in_training(adapter: Adapter) -> None:
     case = make_case(steps=(30, 40), dtype="float32")
     layer = adapter.build("AdditiveAttention", 8, 0.5)
     identity = np.tile(np.eye(40, dtype="float32"), (2, 1, 1))
@@ -72,24 +72,24 @@ def test_additive_attention_drops_weights_in_training_only(adapter: Adapter) -> 
     assert (layer.attention_weights != 0).all()
 
 
-# Heads, apart and together
+# Splitting and merging heads
 
 
 def test_heads_are_split_and_merged(adapter: Adapter) -> None:
-    apart = adapter.call("transpose_qkv", X, 4)
-    assert apart.shape == (8, 5, 2)
+    split = adapter.call("transpose_qkv", X, 4)
+    assert split.shape == (8, 5, 2)
     for example in range(2):
         for head in range(4):
             expected = X[example, :, 2 * head : 2 * head + 2]
-            np.testing.assert_array_equal(apart[4 * example + head], expected)
-    np.testing.assert_array_equal(adapter.call("transpose_output", apart, 4), X)
+            np.testing.assert_array_equal(split[4 * example + head], expected)
+    np.testing.assert_array_equal(adapter.call("transpose_output", split, 4), X)
 
 
 # Masks
 
 
-@pytest.mark.parametrize("shape", [(2, 5), (2, 5, 3)], ids=["steps", "steps of vectors"])
-def test_sequence_mask_fills_past_length_only(adapter: Adapter, shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("shape", [(2, 5), (2, 5, 3)], ids=["numbers", "vectors"])
+def test_sequence_mask_fills_only_past_length(adapter: Adapter, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).normal(size=shape).astype("float32")
     before = x.copy()
     masked = adapter.call("sequence_mask", x, LENS, value=-1)
@@ -107,21 +107,21 @@ def test_sequence_mask_fills_past_length_only(adapter: Adapter, shape: tuple[int
 def test_position_wise_network_matches_reference(adapter: Adapter, form: str) -> None:
     layer = adapter.build("PositionWiseFFN", *adapter.forms["PositionWiseFFN"][form])
     layer.randomize(X)
-    dense = {name: linear(layer, name) for name in ("dense1", "dense2")}
+    dense = {name: read_linear(layer, name) for name in ("dense1", "dense2")}
     assert_close(layer(X), reference.position_wise(X, **dense))
 
 
 def test_add_norm_matches_reference(adapter: Adapter) -> None:
     layer = adapter.build("AddNorm", *adapter.forms["AddNorm"])
     layer.randomize(X, X)
-    assert_close(layer(X, X[::-1].copy()), norm(adapter, layer, "ln")(X + X[::-1]))
+    assert_close(layer(X, X[::-1].copy()), read_norm(adapter, layer, "ln")(X + X[::-1]))
 
 
 def test_add_norm_dropout_spares_residual(adapter: Adapter) -> None:
     *shape, _ = adapter.forms["AddNorm"]
     layer = adapter.build("AddNorm", *shape, 1.0)
     layer.randomize(X, X)
-    assert_close(layer(X, X[::-1].copy(), training=True), norm(adapter, layer, "ln")(X))
+    assert_close(layer(X, X[::-1].copy(), training=True), read_norm(adapter, layer, "ln")(X))
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
@@ -133,7 +133,7 @@ def test_encoder_block_matches_reference(
         "TransformerEncoderBlock", *adapter.forms["TransformerEncoderBlock"][form]
     )
     layer.randomize(X, lens)
-    assert_close(layer(X, lens), block(adapter, layer, X, lens, heads=2)[0], 1e-4)
+    assert_close(layer(X, lens), apply_block(adapter, layer, X, lens, heads=2)[0], 1e-4)
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
@@ -144,7 +144,7 @@ def test_transformer_encoder_matches_reference(adapter: Adapter, form: str) -> N
     x = embedded + reference.positional_encoding(5, 8)
     expected = []
     for number in range(2):
-        x, weights = block(adapter, layer, x, LENS, 2, f"blks.{number}.")
+        x, weights = apply_block(adapter, layer, x, LENS, 2, f"blks.{number}.")
         expected.append(weights.reshape(-1, 5, 5))
     assert_close(layer(TOKENS, LENS), x, 1e-3)
     got = layer.attention_weights
@@ -178,7 +178,7 @@ def test_recurrent_encoder_matches_reference(adapter: Adapter) -> None:
     assert_close(np.asarray(got_states), states)
 
 
-def test_recurrent_encoder_of_0_17(
+def test_recurrent_encoder_follows_d2l_version(
     adapter: Adapter, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Test 0.17's results: in TensorFlow the first axis was the batch, in MXNet the state was a list."""
@@ -197,25 +197,25 @@ def test_recurrent_encoder_of_0_17(
 
 
 def test_dropout_is_only_between_recurrent_layers(adapter: Adapter) -> None:
-    """Test one step, after which a layer's state shows which of a few possible inputs it has read."""
+    """Test one step, after which a layer's state shows which of a few possible inputs the layer has read."""
     tokens = np.arange(7, dtype="int32")[:, None]
     layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 2, 0.25)
     layer.randomize(tokens)
     (outputs,), states = layer(tokens, training=True)
     assert_close(outputs, states[-1])
-    below = layer.parameters("embedding")["table"][tokens[:, 0]]
+    inputs = layer.parameters("embedding")["table"][tokens[:, 0]]
     for number, gates in enumerate(layer.gates("rnn.rnn")):
-        masks = np.ones((1, below.shape[1]))
+        masks = np.ones((1, inputs.shape[1]))
         if number or adapter.DROPS_INPUTS:
-            masks = np.array([*product((0, 1), repeat=below.shape[1])]) / 0.75
+            masks = np.array([*product((0, 1), repeat=inputs.shape[1])]) / 0.75
         _, (candidates,) = reference.gru(
-            [(below[:, None] * masks).reshape(-1, len(masks[0]))], [gates]
+            [(inputs[:, None] * masks).reshape(-1, len(masks[0]))], [gates]
         )
-        candidates = candidates.reshape(len(below), len(masks), -1)
+        candidates = candidates.reshape(len(inputs), len(masks), -1)
         distances = np.abs(candidates - np.asarray(states[number])[:, None]).max(axis=2)
         assert (distances.min(axis=1) < 1e-5).all()
         assert len({*distances.argmin(axis=1)}) > 1 or len(masks) == 1
-        below = np.asarray(states[number])
+        inputs = np.asarray(states[number])
     np.testing.assert_array_equal(layer(TOKENS)[0], layer(TOKENS)[0])
 
 
@@ -229,10 +229,10 @@ def test_recurrent_layer_continues_from_state(adapter: Adapter, num_layers: int)
     layer.randomize(steps)
     outputs, state = layer(steps)
     assert np.shape(state) == (num_layers, 2, 4)
-    first, between = layer(steps[:2])
-    second, last = layer(steps[2:], np.array(between))
+    first, middle_state = layer(steps[:2])
+    second, last_state = layer(steps[2:], np.array(middle_state))
     assert_close(np.concatenate([first, second]), outputs)
-    assert_close(np.array(last), np.array(state))
+    assert_close(np.array(last_state), np.array(state))
 
 
 @pytest.mark.parametrize("valid_lens", [LENGTHS["per query"]], ids=["per query"])

@@ -20,10 +20,10 @@ Pairs = tuple[list[str], list[str]]
 class Translations:
     sentences: list[str]  # up to <eos>
     weights: list[Any]  # the decoder's attention to the source at each step of one sentence
-    losses: list[float]  # those that training drew
+    losses: list[float]  # those that training plotted
 
 
-def sentence(tokens: list[str]) -> str:
+def join(tokens: list[str]) -> str:
     """Join the tokens before <eos>."""
     end = tokens.index("<eos>") if "<eos>" in tokens else len(tokens)
     return " ".join(tokens[:end])
@@ -61,7 +61,7 @@ def make_decoder(adapter: Any, vocab_size: int) -> Any:
             self.embedding = adapter.Embedding(vocab_size, WIDTH)
             self.pos_encoding = d2l.PositionalEncoding(WIDTH, 0.0)
             self.block = DecoderBlock()
-            self.dense = adapter.dense(WIDTH, vocab_size)
+            self.dense = adapter.build_dense(WIDTH, vocab_size)
 
         def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
             return [enc_all_outputs, args[0], adapter.first_keys(enc_all_outputs)]
@@ -76,8 +76,8 @@ def make_decoder(adapter: Any, vocab_size: int) -> Any:
         def attention_weights(self) -> Any:
             return [self.block.attention2.attention.attention_weights]
 
-    for each in DecoderBlock, Decoder:
-        setattr(each, adapter.CALL, each.forward)
+    for layer in DecoderBlock, Decoder:
+        setattr(layer, adapter.CALL_METHOD, layer.forward)
     return adapter.initialize(Decoder())
 
 
@@ -95,7 +95,7 @@ def train_with_trainer(adapter: Any, data: Any, pairs: Pairs, epochs: int) -> Tr
     batch = data.build(*pairs)
     tokens, weights = model.predict_step(batch, d2l.cpu(), data.num_steps, True)
     return Translations(
-        [sentence(data.tgt_vocab.to_tokens(row)) for row in adapter.to_numpy(tokens)],
+        [join(data.tgt_vocab.to_tokens(row)) for row in adapter.to_numpy(tokens)],
         [[block[:HEADS] for block in step] for step in adapter.to_numpy(weights)],
         [loss for _, loss in model.board.data["train_loss"]],
     )
@@ -104,7 +104,7 @@ def train_with_trainer(adapter: Any, data: Any, pairs: Pairs, epochs: int) -> Tr
 def train_with_functions(
     adapter: Any, load: Callable[[], Any], pairs: Pairs, num_steps: int, epochs: int
 ) -> Translations:
-    """Train an ``EncoderDecoder`` with ``train_seq2seq``, as in D2L 0.17; ``load()`` returns ``load_data_nmt``'s result."""
+    """Train an ``EncoderDecoder`` with ``train_seq2seq``, as in D2L 0.17; ``load`` calls ``load_data_nmt``."""
     seed_all(adapter)
     d2l = adapter.d2l
     batches, src_vocab, tgt_vocab = load()

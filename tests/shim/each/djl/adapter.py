@@ -13,7 +13,7 @@ PROJECTIONS = "W_q", "W_k", "W_v", "W_o"
 
 class Adapter:
     HAND_DTYPE = "float64"
-    FUSED = False
+    IS_FUSED = False
 
     def __init__(self) -> None:
         self._drawn: dict[tuple[Any, ...], list[np.ndarray]] = {}

@@ -157,12 +157,12 @@ class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
     train_with_trainer = staticmethod(train_with_trainer)
     train_with_functions = None  # D2L 0.17 had no JAX
-    CASTS = "float64"  # Flax takes the wider
+    CAST_DTYPE = "float64"  # Flax takes the wider
     ACCEPTS_NUMPY = True
     NORM_EPSILON = 1e-6
     LAYERS_PREFIX = "layers_"
     ADDNORM_ARGS = (0.0,)
-    FEATURES = ()  # Flax's layers take their sizes from their input
+    FEATURES_ARGS = ()  # Flax's layers take their sizes from their input
 
     def block_sizes(self, width: int) -> tuple[Any, ...]:
         return (width,)
@@ -175,10 +175,10 @@ class Adapter(adapter.Adapter):
         with double(True):
             return super().masked_softmax(X, valid_lens)
 
-    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
         return jax.numpy.einsum("bqd,qkd->bqk", queries, table[rows])
 
-    def multi_head(
+    def build_multi_head(
         self,
         *args: Any,
         weights: adapter.Arrays | None = None,
@@ -194,16 +194,16 @@ class Adapter(adapter.Adapter):
             projection[names[name[0]]] = tensor(array)
         return Layer(layer, {"params": parameters})
 
-    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+    def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Encoding(d2l.PositionalEncoding(*args, **kwargs), dtype)
 
-    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+    def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, **kwargs))
 
-    def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
+    def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         return nn.Dense(3)
 
-    def unused_layer(self) -> nn.Module:
+    def build_unused(self) -> nn.Module:
         return nn.Dense(1)
 
     def fit_classifier(
@@ -216,7 +216,7 @@ class Adapter(adapter.Adapter):
         d2l: Any = d2l,
         start: adapter.Arrays | None = None,
     ) -> tuple[adapter.Arrays, adapter.Arrays, dict[str, Any]]:
-        linear = self.linear
+        linear = self.build_linear
 
         class Linear(d2l.Classifier):
             lr: float
@@ -231,17 +231,17 @@ class Adapter(adapter.Adapter):
             variables = {"params": {"net": {"kernel": kernel, "bias": bias}}}
         model.apply_init = lambda dummy_input, key: variables
         trainer = d2l.Trainer(max_epochs=epochs, gradient_clip_val=clip)
-        trainer.fit(model, self.rows(d2l, X, Y))
+        trainer.fit(model, self.build_data_module(d2l, X, Y))
         before, after = Layer(model, variables), Layer(model, {"params": trainer.state.params})
         return before.parameters("net"), after.parameters("net"), model.board.data
 
-    def classifier(self, name: str) -> Any:
+    def classifier_method(self, name: str) -> Any:
         return lambda Y_hat, Y: getattr(d2l.Classifier(), name)({}, (Y_hat,), Y, _identity_state())
 
     def sequence_loss(
         self, Y_hat: NDArray[Any], Y: NDArray[Any], tgt_pad: int
     ) -> list[NDArray[Any]]:
-        model = d2l.Seq2Seq(self.unused_layer(), self.unused_layer(), tgt_pad, 0.1, training=False)
+        model = d2l.Seq2Seq(self.build_unused(), self.build_unused(), tgt_pad, 0.1, training=False)
         args = {}, (tensor(Y_hat),), tensor(Y), _identity_state()
         return [to_numpy(model.loss(*args)[0]), to_numpy(model.loss(*args, False)[0])]
 

@@ -107,7 +107,7 @@ def _with(module: ModuleType, **names: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**vars(module), **names})
 
 
-def twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
+def build_twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
     return Layer(theirs, _rename_parameters(ours.variables))
 
 

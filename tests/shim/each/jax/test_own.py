@@ -169,7 +169,7 @@ def test_causal_mask_is_static() -> None:
         attend(*args, causal=True)
 
 
-@pytest.mark.usefixtures("short_is_long")
+@pytest.mark.usefixtures("force_blockwise")
 @every_kind_of_lengths
 def test_long_causal_input_compiles_without_weights(
     valid_lens: np.ndarray | None,

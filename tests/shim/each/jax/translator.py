@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from d2l_compat import jax as d2l
-from tests.shim.each.translator import BLOCKS, HEADS, HIDDEN, WIDTH, Pairs, Translations, sentence
+from tests.shim.each.translator import BLOCKS, HEADS, HIDDEN, WIDTH, Pairs, Translations, join
 
 
 class DecoderBlock(nn.Module):
@@ -78,7 +78,7 @@ def train_with_trainer(data: Any, pairs: Pairs, epochs: int) -> Translations:
     batch = data.build(*pairs)
     tokens, (weights, _) = model.predict_step(trainer.state.params, batch, data.num_steps, True)
     return Translations(
-        [sentence(data.tgt_vocab.to_tokens(row)) for row in tokens],
+        [join(data.tgt_vocab.to_tokens(row)) for row in tokens],
         [[np.asarray(block[:HEADS]) for block in step] for step in weights],
         [loss for _, loss in model.board.data["train_loss"]],
     )

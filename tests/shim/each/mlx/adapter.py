@@ -87,16 +87,16 @@ class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
     Block, Embedding, Linear = nn.Module, nn.Embedding, nn.Linear
     seed = staticmethod(mx.random.seed)
-    CALL = "__call__"
-    CASTS = "float64"  # MLX takes the wider
+    CALL_METHOD = "__call__"
+    CAST_DTYPE = "float64"  # MLX takes the wider
     REPEAT_TILES = True
-    NORMAL = ((2, 3),)
+    NORMAL_ARGS = ((2, 3),)
     READER_OUTPUT = "output.layers.0", "output.layers.2"
 
-    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
         return mx.einsum("bqd,qkd->bqk", queries, table[rows])
 
-    def multi_head(
+    def build_multi_head(
         self,
         *args: Any,
         weights: adapter.Arrays | None = None,
@@ -115,21 +115,21 @@ class Adapter(adapter.Adapter):
         layer.set_dtype(getattr(mx, dtype))
         return Layer(layer)
 
-    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+    def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         layer = d2l.PositionalEncoding(*args, **kwargs)
         layer.set_dtype(getattr(mx, dtype))
         return Layer(layer)
 
-    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+    def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, **kwargs))
 
-    def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
+    def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         net = nn.Linear(inputs, 3)
         if start:
             net.weight, net.bias = tensor(start["weight"].T), tensor(start["bias"])
         return net
 
-    def unused_layer(self) -> nn.Module:
+    def build_unused(self) -> nn.Module:
         return nn.Identity()
 
     def native_causal_attention(self, *inputs: NDArray[Any]) -> NDArray[Any]:

@@ -95,15 +95,15 @@ class Adapter(adapter.Adapter):
     Block, Embedding = nn.Block, nn.Embedding
     seed = staticmethod(mxnet.random.seed)
     wait = staticmethod(mxnet.nd.waitall)
-    RAND = 2, 3
+    RAND_ARGS = 2, 3
     ADDNORM_ARGS = (0.0,)
-    FEATURES = ()  # Gluon's layers take their sizes from their input
+    FEATURES_ARGS = ()  # Gluon's layers take their sizes from their input
     READER_OUTPUT = "output.0", "output.1"
 
     def block_sizes(self, width: int) -> tuple[Any, ...]:
         return (width,)
 
-    def dense(self, inputs: int, outputs: int) -> Any:
+    def build_dense(self, inputs: int, outputs: int) -> Any:
         return nn.Dense(outputs, flatten=False, in_units=inputs)
 
     def initialize(self, layer: Any) -> Any:
@@ -113,10 +113,10 @@ class Adapter(adapter.Adapter):
     def is_training(self, layer: Any, training: bool | None) -> bool:
         return autograd.is_training()
 
-    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
         return mxnet.np.einsum("bqd,qkd->bqk", queries, table[rows])
 
-    def multi_head(
+    def build_multi_head(
         self,
         *args: Any,
         weights: adapter.Arrays | None = None,
@@ -132,17 +132,17 @@ class Adapter(adapter.Adapter):
             getattr(getattr(layer, f"W_{name[2]}"), kinds[name[0]]).set_data(tensor(array.T))
         return Layer(layer)
 
-    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+    def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         layer = d2l.PositionalEncoding(*args, **kwargs)
         layer.cast(dtype)
         return Layer(layer)
 
-    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+    def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         layer = d2l.RotaryEncoding(*args, **kwargs)
         layer.cast(dtype)
         return Layer(layer)
 
-    def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Block:
+    def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Block:
         net = nn.Dense(3, in_units=inputs)
         net.initialize(init.Normal(0.1))
         if start:
@@ -150,7 +150,7 @@ class Adapter(adapter.Adapter):
             net.bias.set_data(tensor(start["bias"]))
         return net
 
-    def unused_layer(self) -> nn.Block:
+    def build_unused(self) -> nn.Block:
         return nn.Dense(1)
 
     def lesson_encode(

@@ -23,11 +23,11 @@ class Descent(descent.Descent):
             value = loss()
         super().sgd(params, lambda: value, *args, **kwargs)
 
-    def trainer(self, params: Sequence[Any], *args: Any) -> None:
+    def take_step(self, params: Sequence[Any], *args: Any) -> None:
         for param in params:
             param[:] -= args[-1]["lr"] * param.grad
 
-    def concise(self, lr: float) -> tuple[Any, dict[str, Any]]:
+    def concise_optimizer(self, lr: float) -> tuple[Any, dict[str, Any]]:
         return "sgd", {"learning_rate": lr}
 
     def losses(self, y_hat: np.ndarray, y: np.ndarray) -> np.ndarray:

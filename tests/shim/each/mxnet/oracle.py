@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 
 # First: it makes MXNet importable.
 from tests.shim.each.mxnet import language, models, recurrent
-from tests.shim.each.oracle import ModuleWith, older
+from tests.shim.each.oracle import PatchedModule, import_older
 
 from tests.shim.each.mxnet.adapter import Layer, to_numpy  # isort: skip
 from mxnet.gluon import nn
@@ -14,14 +14,14 @@ from mxnet.gluon import nn
 RECURRENT = recurrent.RECURRENT
 MODELS = models
 LANGUAGE = language
-INTEGERS = "float32"  # MXNet's dtype for lists, from which upstream makes tensors
+BATCH_DTYPE = "float32"  # MXNet's dtype for lists, from which upstream makes tensors
 NOT_COMPARED: dict[str, dict[str, str]] = {"1.0.3": {}}
 
 
 def old_upstream() -> Any:
-    d2l = older("mxnet")
+    d2l = import_older("mxnet")
     # Matplotlib no longer reads MXNet's arrays.
-    d2l.plt = ModuleWith(
+    d2l.plt = PatchedModule(
         plt, contour=lambda *args, **kwargs: plt.contour(*to_numpy(args), **kwargs)
     )
     return d2l
@@ -36,12 +36,12 @@ def upstream() -> Any:
 UPSTREAM = {"1.0.3": upstream, "0.17.6": old_upstream}
 
 
-def twin(ours: Layer, theirs: nn.Block, *inputs: Any) -> Layer:
+def build_twin(ours: Layer, theirs: nn.Block, *inputs: Any) -> Layer:
     built = Layer(theirs)
     built.randomize(*inputs)  # sets its sizes
     values = ours.layer._collect_params_with_prefix()
     parameters = theirs._collect_params_with_prefix()
-    if isinstance(theirs, older("mxnet").Seq2SeqEncoder):
+    if isinstance(theirs, import_older("mxnet").Seq2SeqEncoder):
         values = {name.replace("rnn.rnn.", "rnn."): value for name, value in values.items()}
     assert parameters.keys() == values.keys()
     for name, parameter in parameters.items():

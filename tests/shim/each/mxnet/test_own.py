@@ -109,7 +109,7 @@ def test_custom_attention_may_lack_masks(heads: nn.Block, X: Any) -> None:
 @pytest.mark.parametrize("valid_lens", LENGTHS.values(), ids=LENGTHS)
 def test_hybridized_layers_compute_same(adapter: Adapter, valid_lens: Any) -> None:
     case = make_case(valid_lens)
-    layer = adapter.multi_head(*case.sizes, 6, 2, 0.5)
+    layer = adapter.build_multi_head(*case.sizes, 6, 2, 0.5)
     Y = layer(*case.arrays)
     layer.layer.hybridize()
     np.testing.assert_allclose(layer(*case.arrays), Y, rtol=1e-12)

@@ -15,7 +15,7 @@ from tests.shim.each import fake_data
 from tests.shim.each.boards import watch_boards
 from tests.shim.each.cases import assert_close
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 RNG = onp.random.default_rng(7)
 CPU = [npx.cpu()]
 # User, item, stars, time. User 3 rates two films at one time, and one of them twice over.
@@ -40,7 +40,7 @@ TABLE = pandas.DataFrame(RATINGS, columns=COLUMNS)
 @pytest.fixture
 def films(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    fake_data.films(monkeypatch, d2l, tmp_path, RATINGS)
+    fake_data.replace_films(monkeypatch, d2l, tmp_path, RATINGS)
 
 
 @pytest.mark.usefixtures("films")

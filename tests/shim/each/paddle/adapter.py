@@ -96,13 +96,13 @@ class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, Descent()
     Block, Embedding, Linear = nn.Layer, nn.Embedding, nn.Linear
     seed = staticmethod(seed)
-    INTEGERS = "int64"
-    REPEAT_TILES, MESHGRID = True, "ij"
+    INTEGER_DTYPE = "int64"
+    REPEAT_TILES, MESHGRID_INDEXING = True, "ij"
 
-    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
         return paddle.einsum("bqd,qkd->bqk", queries, table[rows])
 
-    def multi_head(
+    def build_multi_head(
         self,
         *args: Any,
         weights: adapter.Arrays | None = None,
@@ -122,19 +122,19 @@ class Adapter(adapter.Adapter):
             assert not unexpected
         return Layer(layer)
 
-    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+    def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.PositionalEncoding(*args, **kwargs).to(dtype=dtype))
 
-    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+    def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, **kwargs).to(dtype=dtype))
 
-    def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Layer:
+    def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Layer:
         net = nn.Linear(inputs, 3)
         if start:
             net.set_state_dict({name: tensor(array) for name, array in start.items()})
         return net
 
-    def unused_layer(self) -> nn.Layer:
+    def build_unused(self) -> nn.Layer:
         return nn.Identity()
 
     def lesson_state_names(self, layer: nn.Layer) -> list[str]:

@@ -16,7 +16,7 @@ class Descent(descent.Descent):
     def variable(self, x: Any) -> paddle.Tensor:
         return paddle.to_tensor(x, stop_gradient=False)
 
-    def trainer(self, params: Sequence[Any], *args: Any) -> list[Any]:
+    def take_step(self, params: Sequence[Any], *args: Any) -> list[Any]:
         """Return new parameters, and set gradients to zero in place, as D2L's own code does."""
         new = [self.variable((param - args[-1]["lr"] * param.grad).numpy()) for param in params]
         with paddle.no_grad():
@@ -24,7 +24,7 @@ class Descent(descent.Descent):
                 param.grad.zero_()
         return new
 
-    def concise(self, lr: float) -> tuple[Any, dict[str, Any]]:
+    def concise_optimizer(self, lr: float) -> tuple[Any, dict[str, Any]]:
         return paddle.optimizer.SGD, {"learning_rate": lr / 2}
 
     def losses(self, y_hat: paddle.Tensor, y: paddle.Tensor) -> paddle.Tensor:

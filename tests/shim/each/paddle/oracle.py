@@ -13,7 +13,7 @@ import paddle
 from paddle import nn
 
 from tests.shim.each import oracle
-from tests.shim.each.oracle import ModuleWith, older
+from tests.shim.each.oracle import PatchedModule, import_older
 from tests.shim.each.paddle import language, recurrent
 from tests.shim.each.paddle.adapter import Layer, tensor, to_numpy
 
@@ -21,7 +21,7 @@ FORMS = oracle.FORMS | oracle.LONG_FORMS | {"AddNorm": (8, 0.0)}
 RECURRENT = recurrent.RECURRENT
 LANGUAGE = language
 MODELS = sys.modules[__name__]
-INTEGERS = "int64"
+BATCH_DTYPE = "int64"
 NOT_COMPARED: dict[str, dict[str, str]] = {
     "0.17.6": {
         "split_batch": "upstream's calls a missing function",
@@ -40,17 +40,17 @@ def _make_callable(initializer: Any) -> Any:
 
 
 def upstream() -> ModuleType:
-    d2l = older("paddle")
-    if not isinstance(d2l.paddle, ModuleWith):
+    d2l = import_older("paddle")
+    if not isinstance(d2l.paddle, PatchedModule):
         # Upstream makes initializers but does not apply them. They are applied here, to compare what follows.
-        initializer = ModuleWith(
+        initializer = PatchedModule(
             nn.initializer,
             Normal=_make_callable(nn.initializer.Normal),
             XavierUniform=_make_callable(nn.initializer.XavierUniform),
         )
-        d2l.nn = ModuleWith(nn, initializer=initializer)
+        d2l.nn = PatchedModule(nn, initializer=initializer)
         d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 rejects an array of one number
-        d2l.paddle = ModuleWith(
+        d2l.paddle = PatchedModule(
             paddle,
             nn=d2l.nn,
             # Paddle 3 does not multiply integers by a loss.
@@ -64,7 +64,7 @@ def upstream() -> ModuleType:
             X, valid_len.astype("float32"), value
         )
         # Matplotlib no longer reads Paddle's tensors.
-        d2l.plt = ModuleWith(
+        d2l.plt = PatchedModule(
             plt, contour=lambda *args, **kwargs: plt.contour(*to_numpy(args), **kwargs)
         )
     return d2l
@@ -73,7 +73,7 @@ def upstream() -> ModuleType:
 UPSTREAM = {"0.17.6": upstream}
 
 
-def twin(ours: Layer, theirs: nn.Layer, *inputs: Any) -> Layer:
+def build_twin(ours: Layer, theirs: nn.Layer, *inputs: Any) -> Layer:
     copy(ours.layer, theirs)
     return Layer(theirs)
 

@@ -84,14 +84,14 @@ class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, Descent()
     Block, Embedding, Linear = nn.Module, nn.Embedding, nn.Linear
     seed = staticmethod(torch.manual_seed)
-    FUSED = True
-    INTEGERS = "int64"
-    REPEAT_TILES, MESHGRID = True, "ij"
+    IS_FUSED = True
+    INTEGER_DTYPE = "int64"
+    REPEAT_TILES, MESHGRID_INDEXING = True, "ij"
 
-    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
         return torch.einsum("bqd,qkd->bqk", queries, table[rows])
 
-    def multi_head(
+    def build_multi_head(
         self,
         *args: Any,
         weights: adapter.Arrays | None = None,
@@ -106,13 +106,13 @@ class Adapter(adapter.Adapter):
         )
         return Layer(layer)
 
-    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+    def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.PositionalEncoding(*args, **kwargs).to(getattr(torch, dtype)))
 
-    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+    def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, **kwargs).to(getattr(torch, dtype)))
 
-    def linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
+    def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         net = nn.Linear(inputs, 3)
         if start:
             net.load_state_dict(
@@ -120,10 +120,10 @@ class Adapter(adapter.Adapter):
             )
         return net
 
-    def unused_layer(self) -> nn.Module:
+    def build_unused(self) -> nn.Module:
         return nn.Identity()
 
-    def labels(self, Y: NDArray[Any]) -> torch.Tensor:
+    def label_tensor(self, Y: NDArray[Any]) -> torch.Tensor:
         return tensor(Y.astype("int64"))
 
     def native_causal_attention(self, *inputs: NDArray[Any]) -> NDArray[Any]:

@@ -16,12 +16,12 @@ class Descent(descent.Descent):
     def variable(self, x: Any) -> torch.Tensor:
         return torch.tensor(x, requires_grad=True)
 
-    def trainer(self, params: Sequence[Any], *args: Any) -> None:
+    def take_step(self, params: Sequence[Any], *args: Any) -> None:
         for param in params:
             param.data -= args[-1]["lr"] * param.grad
             param.grad.zero_()
 
-    def concise(self, lr: float) -> tuple[Any, dict[str, Any]]:
+    def concise_optimizer(self, lr: float) -> tuple[Any, dict[str, Any]]:
         def optimizer(params: Iterable[torch.Tensor], lr: float) -> torch.optim.Optimizer:
             weight, bias = params
             torch.nn.init.zeros_(bias)  # as in the other frameworks

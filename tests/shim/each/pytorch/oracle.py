@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tests.shim.each import oracle
-from tests.shim.each.oracle import older
+from tests.shim.each.oracle import import_older
 from tests.shim.each.pytorch import language, models, recurrent
 from tests.shim.each.pytorch.adapter import Layer, to_numpy
 
@@ -15,7 +15,7 @@ OLDER_FORMS = oracle.LONG_FORMS
 RECURRENT = recurrent.RECURRENT
 MODELS = models
 LANGUAGE = language
-INTEGERS = "int64"
+BATCH_DTYPE = "int64"
 NOT_COMPARED: dict[str, dict[str, str]] = {
     "1.0.3": {"split_batch": "upstream's needs GPUs"},
     "0.17.6": {"split_batch": "upstream's needs GPUs"},
@@ -28,17 +28,17 @@ def upstream() -> Any:
     return d2l
 
 
-UPSTREAM = {"1.0.3": upstream, "0.17.6": lambda: older("torch")}
+UPSTREAM = {"1.0.3": upstream, "0.17.6": lambda: import_older("torch")}
 
 
-def twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
+def build_twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
     layer = Layer(theirs)
     layer(*inputs)  # sets its sizes
     models.copy(ours.layer, theirs)
     return layer
 
 
-def xavier(function: Any) -> Any:
+def draw_xavier_parameters(function: Any) -> Any:
     torch.manual_seed(0)
     layers = nn.Linear(3, 4), nn.GRU(3, 4, 2), nn.Embedding(3, 4)
     for layer in layers:

@@ -12,7 +12,7 @@ from tests.shim.each.pytorch.descent import Descent
 
 class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
     Layer = Layer
-    INTEGERS = "int64"
+    INTEGER_DTYPE = "int64"
 
     def make_layer(self, d2l: Any, vocab_size: int, num_hiddens: int) -> Any:
         return d2l.RNN(vocab_size, num_hiddens)

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from d2l_compat import torch as d2l
-from tests.shim.each.test_training import make_fashion
+from tests.shim.each.test_training import write_fashion_mnist
 
-pytestmark = pytest.mark.usefixtures("no_figures_left")
+pytestmark = pytest.mark.usefixtures("close_figures")
 ERRORS = [0.5, 0.25, 0.75, 0.25]
 
 
@@ -112,7 +112,7 @@ def test_validation_error_averages_all_examples() -> None:
 def test_lenet_trains_with_its_hyperparameters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_fashion(d2l, tmp_path, monkeypatch)
+    write_fashion_mnist(d2l, tmp_path, monkeypatch)
     calls = []
 
     class Trainer(d2l.HPOTrainer):

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from d2l_compat import torch as d2l
-from tests.shim.each.test_training import make_fashion
+from tests.shim.each.test_training import write_fashion_mnist
 
 
 def test_label_minus_100_is_ignored() -> None:
@@ -19,7 +19,7 @@ def test_label_minus_100_is_ignored() -> None:
 
 
 def test_pytorchs_loss_takes_image_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_fashion(d2l, tmp_path, monkeypatch)
+    write_fashion_mnist(d2l, tmp_path, monkeypatch)
     X, y = next(iter(d2l.FashionMNIST(batch_size=8).train_dataloader()))
     loss = torch.nn.functional.cross_entropy(X.flatten(1)[:, :10], y)
     assert torch.isfinite(loss)

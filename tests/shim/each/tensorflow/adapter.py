@@ -89,9 +89,9 @@ class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, Descent()
     Block, Embedding = keras.layers.Layer, keras.layers.Embedding
     seed = staticmethod(tf.random.set_seed)
-    CALL = "call"
-    CASTS = "float32"
-    NORMAL = ((2, 3),)
+    CALL_METHOD = "call"
+    CAST_DTYPE = "float32"
+    NORMAL_ARGS = ((2, 3),)
     ACCEPTS_NUMPY = True
     DROPS_INPUTS = True
     NORM_EPSILON = 1e-3
@@ -104,7 +104,7 @@ class Adapter(adapter.Adapter):
     def block_sizes(self, width: int) -> tuple[Any, ...]:
         return width, width, width, width, [2]
 
-    def dense(self, inputs: int, outputs: int) -> Any:
+    def build_dense(self, inputs: int, outputs: int) -> Any:
         return keras.layers.Dense(outputs)
 
     def is_training(self, layer: Any, training: bool | None) -> bool:
@@ -113,10 +113,10 @@ class Adapter(adapter.Adapter):
     def first_keys(self, encoded: Any) -> list[Any]:
         return [tf.zeros((len(encoded), 0, encoded.shape[-1]))]  # old versions of Keras reject None
 
-    def products(self, queries: Any, table: Any, rows: Any) -> Any:
+    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
         return tf.einsum("bqd,qkd->bqk", queries, tf.gather(table, rows))
 
-    def multi_head(
+    def build_multi_head(
         self,
         *args: Any,
         weights: adapter.Arrays | None = None,
@@ -132,20 +132,20 @@ class Adapter(adapter.Adapter):
                 getattr(layer, f"W_{role}").set_weights(arrays)
         return Layer(layer)
 
-    def encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+    def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.PositionalEncoding(*args, dtype=dtype, **kwargs))
 
-    def rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+    def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, dtype=dtype, **kwargs))
 
-    def linear(self, inputs: int, start: adapter.Arrays | None) -> keras.layers.Layer:
+    def build_linear(self, inputs: int, start: adapter.Arrays | None) -> keras.layers.Layer:
         net = keras.layers.Dense(3)
         net.build((None, inputs))
         if start:
             net.set_weights([start["weight"], start["bias"]])
         return net
 
-    def unused_layer(self) -> keras.layers.Layer:
+    def build_unused(self) -> keras.layers.Layer:
         return keras.layers.Dense(1)
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:

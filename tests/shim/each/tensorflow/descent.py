@@ -24,12 +24,12 @@ class Descent(descent.Descent):
             value = loss()
         d2l.sgd(params, tape.gradient(value, params), lr, batch_size)
 
-    def trainer(self, params: Sequence[Any], *args: Any) -> None:
+    def take_step(self, params: Sequence[Any], *args: Any) -> None:
         """Take a step; ``args[0]`` are the gradients."""
         for param, grad in zip(params, args[0], strict=True):
             param.assign_sub(args[-1]["lr"] * grad)
 
-    def concise(self, lr: float) -> tuple[Any, dict[str, Any]]:
+    def concise_optimizer(self, lr: float) -> tuple[Any, dict[str, Any]]:
         return keras.optimizers.SGD, {"learning_rate": lr / 2}
 
     def losses(self, y_hat: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
@@ -60,14 +60,14 @@ class Descent(descent.Descent):
     def train_ch6(
         self,
         make: Callable[[], Any],
-        first: Callable[[Any], None],
+        hook: Callable[[Any], None],
         batches: Any,
         *args: Any,
         d2l: Any = d2l,
     ) -> Any:
         def net_fn() -> Any:
             net = self.prepare_model(make)()
-            first(net)
+            hook(net)
             return net
 
         return d2l.train_ch6(net_fn, batches, *args, self.CPU)

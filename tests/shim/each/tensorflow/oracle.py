@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from d2l_compat.tensorflow._keras import keras
 from tests.shim.each import oracle
-from tests.shim.each.oracle import ModuleWith, older
+from tests.shim.each.oracle import PatchedModule, import_older
 from tests.shim.each.tensorflow import models, recurrent
 from tests.shim.each.tensorflow.adapter import Layer
 
@@ -26,7 +26,7 @@ FORMS = oracle.FORMS | {
 }
 RECURRENT = recurrent.RECURRENT
 MODELS = models
-INTEGERS = "int32"
+BATCH_DTYPE = "int32"
 NOT_COMPARED: dict[str, dict[str, str]] = {
     "1.0.3": {
         "LinearRegressionScratch": "upstream's does not train with Keras 3: ours does",
@@ -86,9 +86,9 @@ def upstream() -> Any:
     from d2l import tensorflow as d2l
 
     d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 rejects an array of one number
-    if not isinstance(d2l.tf, ModuleWith):
-        layers = ModuleWith(keras.layers, RNN=RNN, SimpleRNN=SimpleRNN)
-        d2l.tf = ModuleWith(tf, keras=ModuleWith(tf.keras, layers=layers))
+    if not isinstance(d2l.tf, PatchedModule):
+        layers = PatchedModule(keras.layers, RNN=RNN, SimpleRNN=SimpleRNN)
+        d2l.tf = PatchedModule(tf, keras=PatchedModule(tf.keras, layers=layers))
         initialize = d2l.Module.__init__
 
         def initialize_without_loss(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -102,10 +102,10 @@ def upstream() -> Any:
 
 
 def old_upstream() -> Any:
-    d2l = older("tensorflow")
-    if not isinstance(d2l.tf, ModuleWith):
-        layers = ModuleWith(keras.layers, RNN=FlatStateRNN)
-        d2l.tf = ModuleWith(tf, keras=ModuleWith(tf.keras, layers=layers))
+    d2l = import_older("tensorflow")
+    if not isinstance(d2l.tf, PatchedModule):
+        layers = PatchedModule(keras.layers, RNN=FlatStateRNN)
+        d2l.tf = PatchedModule(tf, keras=PatchedModule(tf.keras, layers=layers))
         d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 rejects an array of one number
         # Keras 3 would convert labels to floating point first.
         d2l.MaskedSoftmaxCELoss.__call__ = lambda self, *args: self.call(*args)
@@ -119,11 +119,11 @@ def old_upstream() -> Any:
 UPSTREAM = {"1.0.3": upstream, "0.17.6": old_upstream}
 
 
-def twin(ours: Layer, theirs: keras.layers.Layer, *inputs: Any) -> Layer:
+def build_twin(ours: Layer, theirs: keras.layers.Layer, *inputs: Any) -> Layer:
     layer = Layer(theirs)
     with warnings.catch_warnings(action="ignore"):  # Keras 3 warns about unnamed arguments
         layer(*inputs)  # creates its weights
-    if isinstance(theirs, older("tensorflow").Seq2SeqEncoder):  # it does not use d2l.GRU
+    if isinstance(theirs, import_older("tensorflow").Seq2SeqEncoder):  # it does not use d2l.GRU
         theirs.set_weights(ours.layer.get_weights())
     else:
         _copy(ours.layer, theirs)

@@ -20,7 +20,7 @@ from d2l_compat.tensorflow._keras import keras
 from d2l_compat.tensorflow._start import suppress_log
 from d2l_compat.tensorflow.training import Update
 from tests.shim.each.calls import find_signature
-from tests.shim.each.test_training import make_fashion
+from tests.shim.each.test_training import write_fashion_mnist
 
 X = np.random.default_rng(0).normal(size=(2, 3, 8)).astype("float32")
 LENGTHS = np.array([3, 1])
@@ -375,7 +375,7 @@ def test_epochs_can_be_run_by_hand() -> None:
 
 
 def test_images_of_other_shape_are_padded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    images = make_fashion(d2l, tmp_path, monkeypatch)["t10k"]
+    images = write_fashion_mnist(d2l, tmp_path, monkeypatch)["t10k"]
     data = d2l.FashionMNIST(batch_size=4, resize=(28, 32))
     X, y = next(iter(data.val_dataloader()))
     np.testing.assert_allclose(X[:, :, 2:-2, 0], images[:4] / 255, atol=1e-6)
