@@ -175,7 +175,9 @@ def test_multibox_detection_matches_d2ls_example(adapter: Adapter) -> None:
 
 
 def test_multibox_detection_keeps_confidence_at_threshold(adapter: Adapter) -> None:
-    inputs = [floats(adapter, x) for x in ([[[0.5], [0.5]]], np.zeros((1, 4)), ANCHORS[None, :1])]
+    inputs = [
+        float_tensor(adapter, x) for x in ([[[0.5], [0.5]]], np.zeros((1, 4)), ANCHORS[None, :1])
+    ]
     (got,) = adapter.to_numpy(adapter.d2l.multibox_detection(*inputs, 0.5, pos_threshold=0.5))
     assert_close(got, [[0, 0.5, *ANCHORS[0]]])
 
