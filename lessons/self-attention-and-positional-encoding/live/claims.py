@@ -152,10 +152,3 @@ def test_reduced_motion_stops_animations(open_page: Open):
     live = page.locator('[data-live="shuffle"]')
     live.get_by_role("button", name="Shuffle").click()
     assert live.evaluate("root => root.getAnimations({ subtree: true }).length") == 0
-
-
-@pytest.mark.release
-def test_figure_is_in_the_language_of_its_page(open_page: Open):
-    page = open_page(f"zh-TW/{LESSON}.html")
-    live = page.locator('[data-live="shuffle"]')
-    expect(live.get_by_role("button", name="打亂")).to_be_visible()
