@@ -276,7 +276,7 @@ def test_encoding_adds_positions_singly_or_at_once(adapter, encoding, width, off
 
 @pytest.mark.parametrize(("offset", "last"), [(-1, 8), (991, 1000)])
 def test_positions_past_the_ends_are_rejected(adapter, encoding, offset, last):
-    # no positions -1 to 8: there are 0 to 999
+    # positions -1 to 8, expected 0 to 999
     message = rf"{offset}\D+{last}\D+0\D+999"
     with pytest.raises(ValueError, match=message):
         adapter.lesson_encode(encoding(7, 0), np.zeros((1, 10, 7), "float32"), offset)
