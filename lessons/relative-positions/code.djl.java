@@ -49,7 +49,7 @@ NDArray evaluate(Block layer, NDArray... inputs) {
     return layer;
 }
 
-/** Return a number as an array; DJL would free that of a plain number before the backward pass. */
+/** Return a number as an array; DJL would free a plain number's array before the backward pass. */
 NDArray number(NDManager manager, double number) {
     return manager.full(new Shape(1), (float) number);
 }

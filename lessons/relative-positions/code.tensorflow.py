@@ -332,7 +332,7 @@ def train(model_class, *part_classes, seeds=range(5)):
         models.append(narrow_weights(model_class(*parts)))
         examples = draw_entries(100 * 256)
         batches.append([np.split(array, 100) for array in examples])
-    # Letters, digits, ... of shape (steps, models, batch, how many in a text).
+    # Letters, digits, ... have the shape (steps, models, batch, number in a text).
     fit(models, [np.stack(arrays, axis=1) for arrays in zip(*batches, strict=True)])
     return models
 

@@ -283,8 +283,7 @@ NDArray influence(UnaryOperator<NDArray> layer, NDArray X) {
     long n = X.size(1), d = X.size(2), numbers = n * d;
     try (var scratch = manager.newSubManager();
             var gradients = Engine.getInstance().newGradientCollector()) {
-        // A copy of X for each number of the output, to hold the derivatives of that number:
-        // for a batch of copies, one backward pass is enough.
+        // With a copy of X for each number of the output, one backward pass is enough.
         var copies = scratch.create(X.toFloatArray(), new Shape(1, n, d)).repeat(0, numbers);
         copies.setRequiresGradient(true);
         var directions = scratch.eye((int) numbers).reshape(numbers, n, d);
@@ -672,7 +671,7 @@ class Reader extends AbstractBlock {
                 .add(Activation.reluBlock())
                 .add(Linear.builder().setUnits(1).build());
         output = addChildBlock("yesOrNo", dense.addSingleton(Y -> Y.squeeze(-1)));
-        // From -1/√n to 1/√n for n inputs, as in the attention.
+        // Weights from -1/√n to 1/√n for n inputs, as in the attention.
         var narrow = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
         output.setInitializer(narrow, Parameter.Type.WEIGHT);
         this.causal = causal;

@@ -192,7 +192,7 @@ def rnn(X, W_hh=W_hh):
 # %% three-layers
 @partial(jax.jit, static_argnums=0)
 def halve(layer, key, X):
-    """Halve what Flax draws: attention is shared out more evenly then."""
+    """Halve the weights that Flax draws, so that attention is more even."""
     return jax.tree.map(lambda W: W / 2, layer.init(key, X, X, X))
 
 
@@ -553,7 +553,7 @@ def ask(reader, variables, tokens):
 
 example = np.array([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
 reader = Reader(d2l.PositionalEncoding(32, 0))
-# From here to the end of the section, the reader of the first seed.
+# From here to the end of the section, this is the reader of the first seed.
 variables = jax.tree.map(lambda arrays: d2l.numpy(arrays)[0], train(reader))
 _, weights = ask(reader, variables, example)
 

@@ -179,7 +179,7 @@ def rnn(X, W_hh=W_hh):
 
 # %% three-layers
 def halve(layer, *inputs):
-    """Halve what Keras draws: attention is shared out more evenly then."""
+    """Halve the weights that Keras draws, so that attention is more even."""
     layer(*inputs)  # makes the weights
     for weight in layer.weights:
         if weight.name == "kernel":
@@ -531,7 +531,7 @@ def train(make_reader, seeds=range(5)):
         examples = draw_sequences(120 * 128)
         batches.append([np.split(array, 120) for array in examples])
         readers.append(halve(make_reader(), draw_sequences(1)[0]))
-    # Of shape (steps, readers, batch, tokens), and the labels without the last axis.
+    # The tokens' shape is (steps, readers, batch, tokens); labels lack the last axis.
     tokens, labels = (np.stack(arrays, axis=1) for arrays in zip(*batches, strict=True))
     fit(readers, tokens, labels)
     return readers
