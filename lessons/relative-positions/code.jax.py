@@ -229,8 +229,8 @@ class Finder(nn.Module):
         self.output = nn.Dense(10)
 
     def __call__(self, letters, digits, asked):
-        # In NumPy, since JAX needs these values while it compiles.
         n = letters.shape[1]
+        # In NumPy, since JAX needs these values while it compiles.
         i, j = np.array([n]), np.arange(n)  # of the question, and of the entries
         X = self.scheme.add(self.letter(letters) + self.digit(digits), j)
         question = self.scheme.add(self.letter(asked), i)

@@ -229,8 +229,8 @@ class Finder(keras.Model):
 
     def call(self, inputs):
         letters, digits, asked = inputs
-        # In NumPy, since Keras needs these values while it traces.
         n = letters.shape[1]
+        # In NumPy, since Keras needs these values while it traces.
         i, j = np.array([n]), np.arange(n)  # of the question, and of the entries
         X = self.scheme.add(self.letter(letters) + self.digit(digits), j)
         question = self.scheme.add(self.letter(asked), i)

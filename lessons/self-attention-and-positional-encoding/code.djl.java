@@ -709,14 +709,14 @@ Reader train(Supplier<Reader> makeReader, int seed) {
     var reader = initialized(makeReader.get(), new Shape(128, 8));
     reader.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(8e-3f)).build();
-    var error = Loss.sigmoidBinaryCrossEntropyLoss();
+    var loss = Loss.sigmoidBinaryCrossEntropyLoss();
     for (int step = 0; step < 120; step++) {
         // All that a step computes is freed with its manager.
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
             var batch = drawSequences(scratch, 128, 8);
             var answers = reader.forward(parameters, new NDList(batch.tokens()), true);
-            gradients.backward(error.evaluate(new NDList(batch.labels()), answers));
+            gradients.backward(loss.evaluate(new NDList(batch.labels()), answers));
         }
         reader.getParameters().forEach(named -> {
             var weights = named.getValue().getArray();
