@@ -49,7 +49,7 @@ NDArray evaluate(Block layer, NDArray... inputs) {
     return layer;
 }
 
-/** Return a number as an array; DJL would free that of a plain number before the backward pass. */
+/** Return a number as an array; DJL would free a plain number's array before the backward pass. */
 NDArray number(NDManager manager, double number) {
     return manager.full(new Shape(1), (float) number);
 }
@@ -74,7 +74,7 @@ String formatVector(NDArray vector) {
 // %% turned-by-hand
 var query = manager.create(new double[] {1, 2});
 var key = manager.create(new double[] {2, 2});
-int[][] pairs = {{2, 0}, {5, 3}, {9, 7}, {5, 4}, {9, 8}, {0, 2}}; // the positions of the two
+int[][] pairs = {{2, 0}, {5, 3}, {9, 7}, {5, 4}, {9, 8}, {0, 2}}; // the positions of query and key
 
 System.out.println("positions  turned query     turned key      score");
 for (var pair : pairs) {
@@ -85,7 +85,7 @@ for (var pair : pairs) {
 }
 
 // %% four-terms
-var hand = manager.create(new double[] {1, 0}); // what is added: a hand, turned to its position
+var hand = manager.create(new double[] {1, 0}); // added to a vector, turned to its position
 
 System.out.println("positions    q.k    q.p    p.k    p.p    sum");
 for (var pair : pairs) {
@@ -145,7 +145,7 @@ System.out.println("lengths change by %.4f at most".formatted(lengthChange));
 System.out.println("the layer: largest difference %.4f".formatted(layerDifference));
 
 // %% rotate-halves
-/** Do the same, but pair number l with number l + d/2. */
+/** Turn pairs likewise, but pair number l with number l + d/2. */
 NDArray rotateHalves(NDArray X, NDArray positions, NDArray omega) {
     var angles = positions.expandDims(1).mul(omega);
     NDArray cos = angles.cos(), sin = angles.sin();
@@ -248,7 +248,7 @@ for (int distance = 1; distance <= 20; distance++) {
 System.out.println();
 
 // %% mask-alone
-// one number to a token: is it the first?
+// one number per token: is it the first?
 var isFirst = manager.eye(8).get(":, :1").expandDims(0);
 zeros = manager.zeros(new Shape(1, 8, 2)); // all scores are zero
 var names = List.of("without a mask", "causal mask");
@@ -269,8 +269,8 @@ record Examples(NDList inputs, NDArray answers) {}
 Examples drawEntries(NDManager manager, int count, int n) {
     var letters = manager.randomInteger(0, 6, new Shape(count, n), DataType.INT64);
     var digits = manager.randomInteger(0, 10, new Shape(count, n), DataType.INT64);
-    var place = manager.randomInteger(0, n, new Shape(count, 1), DataType.INT64);
-    var asked = letters.gather(place, 1);
+    var position = manager.randomInteger(0, n, new Shape(count, 1), DataType.INT64);
+    var asked = letters.gather(position, 1);
     var last = letters.eq(asked).mul(manager.arange(1, n + 1)).argMax(1).expandDims(1);
     return new Examples(new NDList(letters, digits, asked), digits.gather(last, 1));
 }
@@ -304,7 +304,7 @@ class NoPositions {
         return X;
     }
 
-    /** Return what is added to scores of queries with keys at these distances. */
+    /** Return the bias of scores of queries with keys at these distances. */
     NDArray bias(NDArray q, NDArray distances) {
         return distances.zerosLike();
     }
@@ -320,10 +320,10 @@ Block embedding(int size, int width) {
 
 /** Make a projection with weights from -1/√n to 1/√n for n inputs. */
 Linear projection(int units, boolean hasBias) {
-    var made = Linear.builder().setUnits(units).optBias(hasBias).build();
+    var linear = Linear.builder().setUnits(units).optBias(hasBias).build();
     var narrow = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
-    made.setInitializer(narrow, Parameter.Type.WEIGHT);
-    return made;
+    linear.setInitializer(narrow, Parameter.Type.WEIGHT);
+    return linear;
 }
 
 /** Return products of queries and keys, divided by the root of their width. */
@@ -514,15 +514,15 @@ var accuracies = models.values().stream()
 
 // %% in-rows
 /** Return the seeds' values at one length, from low to high. */
-double[] column(double[][] runs, int at) {
-    return Stream.of(runs).mapToDouble(run -> run[at]).sorted().toArray();
+double[] sortedColumn(double[][] runs, int j) {
+    return Stream.of(runs).mapToDouble(run -> run[j]).sorted().toArray();
 }
 
 /** Print each name's median over the seeds, and the range, at each length. */
 void printRows(List<String> names, List<double[][]> results) {
     for (int i = 0; i < names.size(); i++) {
-        for (int at = 0; at < results.get(i)[0].length; at++) {
-            var values = column(results.get(i), at);
+        for (int j = 0; j < results.get(i)[0].length; j++) {
+            var values = sortedColumn(results.get(i), j);
             double low = values[0], median = values[2], high = values[4];
             System.out.printf("%18s", "%.2f (%.2f-%.2f)".formatted(median, low, high));
         }
@@ -541,12 +541,12 @@ List<double[]> xs = new ArrayList<>(), ys = new ArrayList<>();
 var plotted = accuracies.subList(1, 6);
 for (var runs : plotted) {
     xs.add(IntStream.of(lengths).asDoubleStream().toArray());
-    ys.add(IntStream.range(0, 4).mapToDouble(at -> column(runs, at)[2]).toArray());
+    ys.add(IntStream.range(0, 4).mapToDouble(i -> sortedColumn(runs, i)[2]).toArray());
 }
-for (int at = 0; at < 4; at++) { // the ranges, as bars beside each other
+for (int i = 0; i < 4; i++) { // the ranges, as bars beside each other
     for (int j = 0; j < plotted.size(); j++) {
-        var values = column(plotted.get(j), at);
-        xs.add(new double[] {lengths[at] + j, lengths[at] + j});
+        var values = sortedColumn(plotted.get(j), i);
+        xs.add(new double[] {lengths[i] + j, lengths[i] + j});
         ys.add(new double[] {values[0], values[4]});
     }
 }
@@ -580,9 +580,9 @@ Maps askAllLetters(int n) {
 }
 
 // %% maps tags=["nbval-ignore-output"]
-var within = askAllLetters(16);
-System.out.println(within.text());
-Plots.heatmaps(within.weights().swapAxes(0, 1))
+var shortMaps = askAllLetters(16);
+System.out.println(shortMaps.text());
+Plots.heatmaps(shortMaps.weights().swapAxes(0, 1))
         .xlabel("Entries")
         .ylabel("Letter asked for")
         .titles("Sinusoids", "Rotary", "ALiBi")
@@ -591,9 +591,9 @@ Plots.heatmaps(within.weights().swapAxes(0, 1))
         .show();
 
 // %% maps-past-the-end tags=["nbval-ignore-output"]
-var beyond = askAllLetters(32);
-System.out.println(beyond.text());
-Plots.heatmaps(beyond.weights().get(0).expandDims(0))
+var longMaps = askAllLetters(32);
+System.out.println(longMaps.text());
+Plots.heatmaps(longMaps.weights().get(0).expandDims(0))
         .xlabel("Entries")
         .ylabel("Letter")
         .titles("Sinusoids")
@@ -602,7 +602,7 @@ Plots.heatmaps(beyond.weights().get(0).expandDims(0))
         .show();
 
 // %% rotary-past-the-end tags=["nbval-ignore-output"]
-Plots.heatmaps(beyond.weights().get(1).expandDims(0))
+Plots.heatmaps(longMaps.weights().get(1).expandDims(0))
         .xlabel("Entries")
         .ylabel("Letter")
         .titles("Rotary")
@@ -611,7 +611,7 @@ Plots.heatmaps(beyond.weights().get(1).expandDims(0))
         .show();
 
 // %% alibi-past-the-end tags=["nbval-ignore-output"]
-Plots.heatmaps(beyond.weights().get(2).expandDims(0))
+Plots.heatmaps(longMaps.weights().get(2).expandDims(0))
         .xlabel("Entries")
         .ylabel("Letter")
         .titles("ALiBi")

@@ -34,7 +34,7 @@ def format_vector(vector):
 
 # %% turned-by-hand
 query, key = d2l.tensor([1.0, 2]), d2l.tensor([2.0, 2])
-pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # the positions of the two
+pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # the positions of query and key
 
 print("positions  turned query     turned key      score")
 for i, j in pairs:
@@ -42,7 +42,7 @@ for i, j in pairs:
     print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {q @ k:5.2f}")
 
 # %% four-terms
-hand = d2l.tensor([1.0, 0])  # what is added: a hand, turned to its position
+hand = d2l.tensor([1.0, 0])  # added to a vector, turned to its position
 
 print("positions    q.k    q.p    p.k    p.p    sum")
 for i, j in pairs:
@@ -95,7 +95,7 @@ print(f"the layer: largest difference {jnp.abs(layer_output - q).max():.4f}")
 # %% rotate-halves
 @jax.jit
 def rotate_halves(X, positions, omega):
-    """Do the same, but pair number l with number l + d/2."""
+    """Turn pairs likewise, but pair number l with number l + d/2."""
     angles = positions[:, None] * omega
     cos, sin = jnp.cos(angles), jnp.sin(angles)
     x, y = jnp.split(X, 2, axis=-1)
@@ -166,7 +166,7 @@ print("distance:", *(f"{distance:>2}" for distance in range(1, 21)))
 print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
 
 # %% mask-alone
-# one number to a token: is it the first?
+# one number per token: is it the first?
 is_first = jnp.zeros((1, 8, 1)).at[0, 0].set(1)
 zeros = jnp.zeros((1, 8, 2))  # all scores are zero
 attend = jax.jit(d2l.DotProductAttention(dropout=0).apply, static_argnames="causal")
@@ -204,7 +204,7 @@ class NoPositions(nn.Module):
         return X
 
     def bias(self, q, distances):
-        """Return what is added to scores of queries with keys at these distances."""
+        """Return the bias of scores of queries with keys at these distances."""
         return 0
 
 
@@ -229,8 +229,8 @@ class Finder(nn.Module):
         self.output = nn.Dense(10)
 
     def __call__(self, letters, digits, asked):
-        # In NumPy: these are known while JAX compiles.
         n = letters.shape[1]
+        # In NumPy, since JAX needs these values while it compiles.
         i, j = np.array([n]), np.arange(n)  # of the question, and of the entries
         X = self.scheme.add(self.letter(letters) + self.digit(digits), j)
         question = self.scheme.add(self.letter(asked), i)
@@ -251,7 +251,7 @@ class Sinusoids(NoPositions):
 
 class Rotary(NoPositions):
     def setup(self):
-        # A variable that is not trained: others can take its place later.
+        # A variable that is not trained, and can be replaced later.
         self.omega = self.variable("constants", "omega", rope_frequencies, 32)
 
     def turn(self, X, positions):
@@ -376,24 +376,25 @@ def print_rows(names, results):
 names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 print("".join(f"{n:>18}" for n in lengths), " entries")
 print_rows(names, accuracies)
-X, Y = [lengths] * 5, []
+xs = [lengths] * 5
+ys = []
 for runs in accuracies[1:]:
-    Y.append([statistics.median(values) for values in zip(*runs, strict=True)])
+    ys.append([statistics.median(values) for values in zip(*runs, strict=True)])
 for i, n in enumerate(lengths):  # the ranges, as bars beside each other
     for j, runs in enumerate(accuracies[1:]):
         values = [run[i] for run in runs]
-        X.append([n + j] * 2)
-        Y.append([min(values), max(values)])
+        xs.append([n + j] * 2)
+        ys.append([min(values), max(values)])
 d2l.plot(
-    X,
-    Y,
+    xs,
+    ys,
     xlabel="Entries (trained on 16)",
     ylabel="Share right",
     ylim=(0, 1.05),
     figsize=(6, 4.5),
     legend=names[1:],
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc((0.5, 0.25))
 
 
@@ -566,12 +567,12 @@ def convert_to_halves(model, reorder):
     """Return the model in the other layout, its queries and keys reordered or not."""
     order = [*range(0, 32, 2), *range(1, 32, 2)]
 
-    def reordered(path, W):
+    def reorder_columns(path, W):
         return W[:, order] if "W_q" in path or "W_k" in path else W
 
     variables = model.variables
     if reorder:
-        variables = path_aware_map(reordered, variables)
+        variables = path_aware_map(reorder_columns, variables)
     return Finder(RotaryHalves()).bind(variables)
 
 

@@ -28,7 +28,7 @@ def format_vector(vector):
 
 # %% turned-by-hand
 query, key = mx.array([1.0, 2]), mx.array([2.0, 2])
-pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # the positions of the two
+pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # the positions of query and key
 
 print("positions  turned query     turned key      score")
 for i, j in pairs:
@@ -36,7 +36,7 @@ for i, j in pairs:
     print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {q @ k:5.2f}")
 
 # %% four-terms
-hand = mx.array([1.0, 0])  # what is added: a hand, turned to its position
+hand = mx.array([1.0, 0])  # added to a vector, turned to its position
 
 print("positions    q.k    q.p    p.k    p.p    sum")
 for i, j in pairs:
@@ -87,7 +87,7 @@ print(f"the layer: largest difference {(layer_output - q).abs().max():.4f}")
 
 # %% rotate-halves
 def rotate_halves(X, positions, omega):
-    """Do the same, but pair number l with number l + d/2."""
+    """Turn pairs likewise, but pair number l with number l + d/2."""
     angles = positions[:, None] * omega
     cos, sin = mx.cos(angles), mx.sin(angles)
     x, y = mx.split(X, 2, axis=-1)
@@ -158,7 +158,7 @@ print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
 
 # %% mask-alone
 is_first = mx.zeros((1, 8, 1))
-is_first[0, 0] = 1  # one number to a token: is it the first?
+is_first[0, 0] = 1  # one number per token: is it the first?
 zeros = mx.zeros((1, 8, 2))  # all scores are zero
 attention = d2l.DotProductAttention(dropout=0)
 for name, causal in ("without a mask", False), ("causal mask", True):
@@ -196,7 +196,7 @@ class NoPositions(nn.Module):
         return X
 
     def bias(self, q, distances):
-        """Return what is added to scores of queries with keys at these distances."""
+        """Return the bias of scores of queries with keys at these distances."""
         return 0
 
 
@@ -243,7 +243,7 @@ class Rotary(NoPositions):
     def __init__(self):
         super().__init__()
         self.omega = rope_frequencies(32)
-        self.freeze()  # they are not to be trained
+        self.freeze()  # the frequencies are not trained
 
     def turn(self, X, positions):
         return rotate(X, positions, self.omega)
@@ -291,7 +291,7 @@ def train(seed, model_class, *part_classes):
         *inputs, answers = draw_entries(64)
         gradients = nn.value_and_grad(model, loss)(model, *inputs, answers=answers)[1]
         optimizer.update(model, gradients)
-        # MLX computes nothing until it is asked: here, or all steps would pile up.
+        # MLX computes only on request: without this one, all steps would pile up.
         mx.eval(model.parameters(), optimizer.state)
     return model
 
@@ -333,24 +333,25 @@ def print_rows(names, results):
 names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 print("".join(f"{n:>18}" for n in lengths), " entries")
 print_rows(names, accuracies)
-X, Y = [lengths] * 5, []
+xs = [lengths] * 5
+ys = []
 for runs in accuracies[1:]:
-    Y.append([statistics.median(values) for values in zip(*runs, strict=True)])
+    ys.append([statistics.median(values) for values in zip(*runs, strict=True)])
 for i, n in enumerate(lengths):  # the ranges, as bars beside each other
     for j, runs in enumerate(accuracies[1:]):
         values = [run[i] for run in runs]
-        X.append([n + j] * 2)
-        Y.append([min(values), max(values)])
+        xs.append([n + j] * 2)
+        ys.append([min(values), max(values)])
 d2l.plot(
-    X,
-    Y,
+    xs,
+    ys,
     xlabel="Entries (trained on 16)",
     ylabel="Share right",
     ylim=(0, 1.05),
     figsize=(6, 4.5),
     legend=names[1:],
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc((0.5, 0.25))
 
 

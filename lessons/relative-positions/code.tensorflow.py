@@ -30,7 +30,7 @@ def format_vector(vector):
 
 # %% turned-by-hand
 query, key = d2l.tensor([1.0, 2]), d2l.tensor([2.0, 2])
-pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # the positions of the two
+pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # the positions of query and key
 
 print("positions  turned query     turned key      score")
 for i, j in pairs:
@@ -39,7 +39,7 @@ for i, j in pairs:
     print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {score:5.2f}")
 
 # %% four-terms
-hand = d2l.tensor([1.0, 0])  # what is added: a hand, turned to its position
+hand = d2l.tensor([1.0, 0])  # added to a vector, turned to its position
 
 print("positions    q.k    q.p    p.k    p.p    sum")
 for i, j in pairs:
@@ -93,7 +93,7 @@ print(f"the layer: largest difference {tf.reduce_max(abs(layer_output - q)):.4f}
 
 # %% rotate-halves
 def rotate_halves(X, positions, omega):
-    """Do the same, but pair number l with number l + d/2."""
+    """Turn pairs likewise, but pair number l with number l + d/2."""
     angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * omega
     cos, sin = tf.cos(angles), tf.sin(angles)
     x, y = tf.split(X, 2, axis=-1)
@@ -163,7 +163,7 @@ print("distance:", *(f"{distance:>2}" for distance in range(1, 21)))
 print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
 
 # %% mask-alone
-is_first = tf.one_hot([[0]], 8, axis=1)  # one number to a token: is it the first?
+is_first = tf.one_hot([[0]], 8, axis=1)  # one number per token: is it the first?
 zeros = d2l.zeros((1, 8, 2))  # all scores are zero
 attention = d2l.DotProductAttention(dropout=0)
 for name, causal in ("without a mask", False), ("causal mask", True):
@@ -193,7 +193,7 @@ class NoPositions(keras.layers.Layer):
 
     def __init__(self):
         super().__init__()
-        self.built = True  # for Keras, since nobody calls this layer itself
+        self.built = True  # for Keras, since this layer itself is never called
 
     def add(self, X, positions):
         """Return vectors at these positions as they enter the projections."""
@@ -204,7 +204,7 @@ class NoPositions(keras.layers.Layer):
         return X
 
     def bias(self, q, distances):
-        """Return what is added to scores of queries with keys at these distances."""
+        """Return the bias of scores of queries with keys at these distances."""
         return 0
 
 
@@ -229,8 +229,8 @@ class Finder(keras.Model):
 
     def call(self, inputs):
         letters, digits, asked = inputs
-        # In NumPy: these are known while Keras traces.
         n = letters.shape[1]
+        # In NumPy, since Keras needs these values while it traces.
         i, j = np.array([n]), np.arange(n)  # of the question, and of the entries
         X = self.scheme.add(self.letter(letters) + self.digit(digits), j)
         question = self.scheme.add(self.letter(asked), i)
@@ -332,7 +332,7 @@ def train(model_class, *part_classes, seeds=range(5)):
         models.append(narrow_weights(model_class(*parts)))
         examples = draw_entries(100 * 256)
         batches.append([np.split(array, 100) for array in examples])
-    # Letters, digits, ... of shape (steps, models, batch, how many in a text).
+    # Letters, digits, ... have the shape (steps, models, batch, number in a text).
     fit(models, [np.stack(arrays, axis=1) for arrays in zip(*batches, strict=True)])
     return models
 
@@ -371,24 +371,25 @@ def print_rows(names, results):
 names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 print("".join(f"{n:>18}" for n in lengths), " entries")
 print_rows(names, accuracies)
-X, Y = [lengths] * 5, []
+xs = [lengths] * 5
+ys = []
 for runs in accuracies[1:]:
-    Y.append([statistics.median(values) for values in zip(*runs, strict=True)])
+    ys.append([statistics.median(values) for values in zip(*runs, strict=True)])
 for i, n in enumerate(lengths):  # the ranges, as bars beside each other
     for j, runs in enumerate(accuracies[1:]):
         values = [run[i] for run in runs]
-        X.append([n + j] * 2)
-        Y.append([min(values), max(values)])
+        xs.append([n + j] * 2)
+        ys.append([min(values), max(values)])
 d2l.plot(
-    X,
-    Y,
+    xs,
+    ys,
     xlabel="Entries (trained on 16)",
     ylabel="Share right",
     ylim=(0, 1.05),
     figsize=(6, 4.5),
     legend=names[1:],
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc((0.5, 0.25))
 
 

@@ -144,8 +144,8 @@ Plots.curves(x, slopes(plain), slopes(scaled))
 int numHiddens = 100, numHeads = 5;
 X = manager.ones(new Shape(2, 4, numHiddens));
 var validLens = manager.create(new int[] {3, 2});
-var blank = new MultiHeadAttention(numHiddens, numHeads, 0.5f);
-var attention = initialized(blank, X.getShape(), X.getShape(), X.getShape());
+var newAttention = new MultiHeadAttention(numHiddens, numHeads, 0.5f);
+var attention = initialized(newAttention, X.getShape(), X.getShape(), X.getShape());
 evaluate(attention, X, X, X, validLens).getShape()
 
 // %% by-hand
@@ -156,12 +156,12 @@ NDArray attendManually(NDArray X, NDArray validLen) {
     var V = evaluate(attention.W_v, X).split(numHeads, 1);
     int n = (int) X.size(0);
     var masked = manager.arange(n).gte(validLen).broadcast(n, n);
-    var nothing = manager.full(new Shape(n, n), Float.NEGATIVE_INFINITY);
+    var minusInfinity = manager.full(new Shape(n, n), Float.NEGATIVE_INFINITY);
     var heads = new NDList();
     for (int head = 0; head < numHeads; head++) {
         var products = Q.get(head).matMul(K.get(head).transpose());
         var scores = products.div(Math.sqrt(numHiddens / numHeads));
-        heads.add(NDArrays.where(masked, nothing, scores).softmax(1).matMul(V.get(head)));
+        heads.add(NDArrays.where(masked, minusInfinity, scores).softmax(1).matMul(V.get(head)));
     }
     return evaluate(attention.W_o, NDArrays.concat(heads, 1));
 }
@@ -172,13 +172,13 @@ var sequenceOutputs = IntStream.range(0, 2)
         .mapToObj(i -> attendManually(X.get(i), validLens.get(i)));
 var manualOutput = NDArrays.stack(new NDList(sequenceOutputs.toList()));
 
-float largest(NDArray X) {
+float maxAbs(NDArray X) {
     return X.abs().max().getFloat();
 }
 
 // %% by-hand-difference
-System.out.println("largest number in Y:  %.5f".formatted(largest(Y)));
-System.out.println("largest difference:   %.5f".formatted(largest(Y.sub(manualOutput))));
+System.out.println("largest number in Y:  %.5f".formatted(maxAbs(Y)));
+System.out.println("largest difference:   %.5f".formatted(maxAbs(Y.sub(manualOutput))));
 
 // %% weights-heatmaps
 weights = attention.attentionWeights(); // (batch, heads, queries, keys)
@@ -213,14 +213,14 @@ NDArray attendWithMask(NDArray X) {
 float effectOfOrder(UnaryOperator<NDArray> layer) {
     var before = layer.apply(tokens.get(":, {}", order));
     var after = layer.apply(tokens).get(":, {}", order);
-    return largest(before.sub(after));
+    return maxAbs(before.sub(after));
 }
 
 // %% equivariance
 for (var name : List.of("without a mask", "with a causal mask")) {
     UnaryOperator<NDArray> layer = X ->
             name.equals("without a mask") ? attendWithoutMask(X) : attendWithMask(X);
-    float largestOutput = largest(layer.apply(tokens)), difference = effectOfOrder(layer);
+    float largestOutput = maxAbs(layer.apply(tokens)), difference = effectOfOrder(layer);
     var line = "%s: largest output %.4f, largest difference %.4f";
     System.out.println(line.formatted(name, largestOutput, difference));
 }
@@ -241,9 +241,9 @@ NDArray orthogonal(int size) {
     return NDArrays.stack(rows);
 }
 
-var convolution = Conv1d.builder().setFilters(d).setKernelShape(new Shape(k));
-var padded = convolution.optPadding(new Shape(k / 2)).optBias(false).build();
-var conv = initialized(padded, new Shape(1, d, n));
+var builder = Conv1d.builder().setFilters(d).setKernelShape(new Shape(k));
+var newConv = builder.optPadding(new Shape(k / 2)).optBias(false).build();
+var conv = initialized(newConv, new Shape(1, d, n));
 NDArray W_xh = orthogonal(d), W_hh = orthogonal(d);
 
 NDArray cnn(NDArray X) {
@@ -262,8 +262,8 @@ NDArray rnn(NDArray X, NDArray W_hh) {
 
 // %% three-layers
 X = manager.randomNormal(new Shape(1, n, d));
-var inner = new MultiHeadAttention(d, 2, 0);
-var smallAttention = initialized(inner, X.getShape(), X.getShape(), X.getShape());
+var newSmallAttention = new MultiHeadAttention(d, 2, 0);
+var smallAttention = initialized(newSmallAttention, X.getShape(), X.getShape(), X.getShape());
 
 NDArray selfAttention(NDArray X) {
     return evaluate(smallAttention, X, X, X);
@@ -283,12 +283,11 @@ NDArray influence(UnaryOperator<NDArray> layer, NDArray X) {
     long n = X.size(1), d = X.size(2), numbers = n * d;
     try (var scratch = manager.newSubManager();
             var gradients = Engine.getInstance().newGradientCollector()) {
-        // A copy of X for each number of the output, to hold the derivatives of that number:
-        // for a batch of copies, one backward pass is enough.
+        // With a copy of X for each number of the output, one backward pass is enough.
         var copies = scratch.create(X.toFloatArray(), new Shape(1, n, d)).repeat(0, numbers);
         copies.setRequiresGradient(true);
-        var oneOfEach = scratch.eye((int) numbers).reshape(numbers, n, d);
-        gradients.backward(layer.apply(copies).mul(oneOfEach).sum());
+        var directions = scratch.eye((int) numbers).reshape(numbers, n, d);
+        gradients.backward(layer.apply(copies).mul(directions).sum());
         var jacobian = copies.getGradient().reshape(n, d, n, d);
         var norms = jacobian.square().sum(new int[] {1, 3}).sqrt();
         norms.attach(manager);
@@ -368,8 +367,8 @@ for (int i = 0; i < 8; i++) {
 /** Return P, with a row for each position; pairs of columns share a frequency. */
 NDArray sinusoids(int numPositions, int numHiddens) {
     // In double precision: the sine of a large angle needs the digits.
-    var numbers = IntStream.range(0, numPositions * numHiddens).mapToDouble(at -> {
-        int position = at / numHiddens, column = at % numHiddens;
+    var numbers = IntStream.range(0, numPositions * numHiddens).mapToDouble(index -> {
+        int position = index / numHiddens, column = index % numHiddens;
         double angle = position / Math.pow(10000, 2 * (column / 2) / (double) numHiddens);
         return column % 2 == 0 ? Math.sin(angle) : Math.cos(angle);
     });
@@ -411,8 +410,8 @@ class PositionalEncoding extends AbstractBlock {
         int offset = inputs.size() > 1 ? inputs.get(1).getInt() : 0;
         int end = offset + (int) X.size(1);
         if (offset < 0 || end > maxLen) {
-            var fault = "no positions %d to %d: there are 0 to %d";
-            throw new IllegalArgumentException(fault.formatted(offset, end - 1, maxLen - 1));
+            var message = "positions %d to %d, expected 0 to %d";
+            throw new IllegalArgumentException(message.formatted(offset, end - 1, maxLen - 1));
         }
         return Dropout.dropout(X.add(P.get(":, {}:{}", offset, end)), dropout, training);
     }
@@ -506,8 +505,8 @@ System.out.println(Arrays.toString(turns.toIntArray()));
 float largestGap(NDArray square) {
     int n = (int) square.size(0);
     float gap = 0;
-    for (int by = 1 - n; by < n; by++) {
-        var diagonal = square.diagonal(by);
+    for (int offset = 1 - n; offset < n; offset++) {
+        var diagonal = square.diagonal(offset);
         gap = Math.max(gap, diagonal.max().sub(diagonal.min()).getFloat());
     }
     return gap;
@@ -517,7 +516,7 @@ var products = P.matMul(P.transpose());
 var distances = IntStream.rangeClosed(-20, 20).asDoubleStream().toArray(); // i - j
 
 double[] productsAround(int i) {
-    return DoubleStream.of(distances).map(by -> products.getFloat(i, i - (int) by)).toArray();
+    return DoubleStream.of(distances).map(x -> products.getFloat(i, i - (int) x)).toArray();
 }
 
 System.out.println("P_i with itself: %.4f".formatted(products.getFloat(0, 0)));
@@ -553,7 +552,7 @@ for (int delta : new int[] {1, 2, 5, 10, 30, -5}) {
     int start = Math.max(0, -delta), end = numSteps - Math.max(0, delta);
     var targets = P.get("{}:{}", start + delta, end + delta);
     var residual = turn(P.get("{}:{}", start, end), omega.mul(delta)).sub(targets);
-    largestResidual = Math.max(largestResidual, largest(residual));
+    largestResidual = Math.max(largestResidual, maxAbs(residual));
 }
 System.out.println("largest residual, all rows, six offsets: %.1e".formatted(largestResidual));
 
@@ -613,11 +612,12 @@ record Examples(NDArray tokens, NDArray labels) {}
 Examples drawSequences(NDManager manager, int count, int length) {
     var shape = new Shape(count, length);
     var tokens = manager.randomInteger(2, 10, shape, DataType.INT64);
-    var places = manager.randomUniform(0, 1, shape).argSort(1);
-    NDArray zeroPlace = places.get(":, 0:1"), onePlace = places.get(":, 1:2"); // two different ones
-    tokens = tokens.scatter(zeroPlace, zeroPlace.zerosLike(), 1);
-    tokens = tokens.scatter(onePlace, onePlace.onesLike(), 1);
-    var zeroIsFirst = zeroPlace.lt(onePlace).squeeze(1);
+    var positions = manager.randomUniform(0, 1, shape).argSort(1);
+    // two different ones
+    NDArray zeroPosition = positions.get(":, 0:1"), onePosition = positions.get(":, 1:2");
+    tokens = tokens.scatter(zeroPosition, zeroPosition.zerosLike(), 1);
+    tokens = tokens.scatter(onePosition, onePosition.onesLike(), 1);
+    var zeroIsFirst = zeroPosition.lt(onePosition).squeeze(1);
     return new Examples(tokens, zeroIsFirst.toType(DataType.FLOAT32, false));
 }
 
@@ -666,12 +666,12 @@ class Reader extends AbstractBlock {
         embedding = addChildBlock("tokenEmbedding", embedding(10, 32, 1));
         this.positions = addChildBlock("positionalEncoding", positions);
         attention = addChildBlock("selfAttention", new MultiHeadAttention(32, 4, heads));
-        var two = new SequentialBlock()
+        var dense = new SequentialBlock()
                 .add(Linear.builder().setUnits(32).build())
                 .add(Activation.reluBlock())
                 .add(Linear.builder().setUnits(1).build());
-        output = addChildBlock("yesOrNo", two.addSingleton(Y -> Y.squeeze(-1)));
-        // From -1/√n to 1/√n for n inputs, as in the attention.
+        output = addChildBlock("yesOrNo", dense.addSingleton(Y -> Y.squeeze(-1)));
+        // Weights from -1/√n to 1/√n for n inputs, as in the attention.
         var narrow = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
         output.setInitializer(narrow, Parameter.Type.WEIGHT);
         this.causal = causal;
@@ -709,14 +709,14 @@ Reader train(Supplier<Reader> makeReader, int seed) {
     var reader = initialized(makeReader.get(), new Shape(128, 8));
     reader.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(8e-3f)).build();
-    var error = Loss.sigmoidBinaryCrossEntropyLoss();
+    var loss = Loss.sigmoidBinaryCrossEntropyLoss();
     for (int step = 0; step < 120; step++) {
         // All that a step computes is freed with its manager.
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
             var batch = drawSequences(scratch, 128, 8);
             var answers = reader.forward(parameters, new NDList(batch.tokens()), true);
-            gradients.backward(error.evaluate(new NDList(batch.labels()), answers));
+            gradients.backward(loss.evaluate(new NDList(batch.labels()), answers));
         }
         reader.getParameters().forEach(named -> {
             var weights = named.getValue().getArray();
@@ -812,12 +812,12 @@ Reader plainReader(Block positions, boolean causal) {
     return new Reader(positions, new DotProductAttention(0), causal);
 }
 
-var nothing = Blocks.identityBlock();
+var identity = Blocks.identityBlock();
 var readers = new LinkedHashMap<String, Supplier<Reader>>();
 readers.put("fixed", () -> plainReader(fixed, false));
 readers.put("learned", () -> plainReader(new LearnedPositionalEncoding(32, 64), false));
-readers.put("rotary", () -> new Reader(nothing, new RotaryAttention(0), false));
-readers.put("mask", () -> plainReader(nothing, true));
+readers.put("rotary", () -> new Reader(identity, new RotaryAttention(0), false));
+readers.put("mask", () -> plainReader(identity, true));
 readers.put("fixed_mask", () -> plainReader(fixed, true));
 
 // %% past-the-end
@@ -875,10 +875,10 @@ X = manager.randomNormal(new Shape(1, 4, 8));
 var b_k = manager.randomNormal(new Shape(8));
 scores = X.matMul(X.swapAxes(1, 2));
 var shifted = X.matMul(X.add(b_k).swapAxes(1, 2));
-var difference = largest(scores.softmax(-1).sub(shifted.softmax(-1)));
+var difference = maxAbs(scores.softmax(-1).sub(shifted.softmax(-1)));
 
 // %% solution-bias-shown
-System.out.println("scores differ by up to %.2f".formatted(largest(scores.sub(shifted))));
+System.out.println("scores differ by up to %.2f".formatted(maxAbs(scores.sub(shifted))));
 System.out.println("weights differ by up to %.5f".formatted(difference));
 
 // %% solution-stacking
@@ -927,8 +927,8 @@ NDArray mirror(NDArray tokens) {
 
 Engine.getInstance().setRandomSeed(0);
 tokens = drawSequences(manager, 500, 8).tokens();
-reader = initialized(plainReader(nothing, false), tokens.getShape());
-difference = largest(evaluate(reader, tokens).sub(evaluate(reader, mirror(tokens))));
+reader = initialized(plainReader(identity, false), tokens.getShape());
+difference = maxAbs(evaluate(reader, tokens).sub(evaluate(reader, mirror(tokens))));
 System.out.println("largest difference between the answers to both: %.5f".formatted(difference));
 
 // %% solution-causal
@@ -952,21 +952,23 @@ Plots.heatmaps(causalMap.div(causalMap.max()).reshape(1, 1, n, n))
         .show();
 
 // %% solution-fading
-int far = 24;
-X = manager.randomNormal(new Shape(1, far, d));
+int nFar = 24;
+X = manager.randomNormal(new Shape(1, nFar, d));
 
 /** Return the first token's influence on each output, relative to the first. */
-NDArray fading(UnaryOperator<NDArray> layer) {
+NDArray fadingCurve(UnaryOperator<NDArray> layer) {
     var curve = influence(layer, X).get(":, 0");
     return curve.div(curve.get(0));
 }
 
-var shrunk = W_hh.mul(0.8);
+var smallerW_hh = W_hh.mul(0.8);
 var fadingCurves = new NDList(
-        fading(X -> rnn(X, W_hh)), fading(X -> rnn(X, shrunk)), fading(X -> selfAttention(X)));
+        fadingCurve(X -> rnn(X, W_hh)),
+        fadingCurve(X -> rnn(X, smallerW_hh)),
+        fadingCurve(X -> selfAttention(X)));
 
 // %% solution-fading-figure
-Plots.curves(manager.arange(far), NDArrays.stack(fadingCurves))
+Plots.curves(manager.arange(nFar), NDArrays.stack(fadingCurves))
         .xlabel("Distance from the first token")
         .ylabel("Influence")
         .ylim(1e-8, 10)
@@ -1021,7 +1023,7 @@ for (int i = 0; i < n; i++) {
 
 // %% solution-decoding-cost
 var fullOutput = attendCausally(evaluate(encoding, tokens));
-difference = largest(fullOutput.sub(NDArrays.concat(outputs, 1)));
+difference = maxAbs(fullOutput.sub(NDArrays.concat(outputs, 1)));
 System.out.println("largest difference: %.5f".formatted(difference));
 System.out.println("tokens  without cache  with cache");
 for (int length : new int[] {10, 100, 1000}) {
@@ -1070,13 +1072,13 @@ class RelativeAttention {
 var fourTokens = manager.randomNormal(new Shape(1, 4, d));
 var relative = new RelativeAttention(d, 3);
 var middleTokens = manager.randomNormal(new Shape(1, 3, d));
-// at 0 to 3 and 7 to 10
+// The four tokens are at 0 to 3 and at 7 to 10.
 var repeated = NDArrays.concat(new NDList(fourTokens, middleTokens, fourTokens), 1);
 scores = relative.scores(repeated).get(0);
 var reversedOutput = relative.forward(fourTokens.flip(1)).flip(1);
 
 // %% solution-relative-shown
-var shiftDifference = largest(scores.get(":4, :4").sub(scores.get("7:, 7:")));
-difference = largest(relative.forward(fourTokens).sub(reversedOutput));
+var shiftDifference = maxAbs(scores.get(":4, :4").sub(scores.get("7:, 7:")));
+difference = maxAbs(relative.forward(fourTokens).sub(reversedOutput));
 System.out.println("scores at 0 and at 7: largest difference %.5f".formatted(shiftDifference));
 System.out.println("in the other order: largest difference %.2f".formatted(difference));

@@ -17,6 +17,7 @@ from d2l_compat import jax as d2l
 
 # All is small here; d2l.try_gpu() takes a GPU.
 jax.config.update("jax_default_device", d2l.cpu())
+
 # %% six-words
 sentence = "the cat sat because it purred"
 # How thing-like a word is, and how action-like.
@@ -56,7 +57,7 @@ print_rows(weights, weights @ V, "the cat sat because it purred")
 widths = [2**power for power in range(2, 11)]
 plain, scaled = [], []  # for each width, scores of shape (queries, keys)
 samples = jax.random.normal(jax.random.key(10), (1000, 11, 1024))
-for width in widths:  # all from one draw, the narrow ones cut from the wide
+for width in widths:  # all from one draw; narrow vectors are cut from wide ones
     queries, keys = samples[:, :1, :width], samples[:, 1:, :width]
     plain.append((queries * keys).sum(axis=-1))
     scaled.append(plain[-1] / math.sqrt(width))
@@ -191,7 +192,7 @@ def rnn(X, W_hh=W_hh):
 # %% three-layers
 @partial(jax.jit, static_argnums=0)
 def halve(layer, key, X):
-    """Halve what Flax draws: attention is shared out more evenly then."""
+    """Halve the weights that Flax draws, so that attention is more even."""
     return jax.tree.map(lambda W: W / 2, layer.init(key, X, X, X))
 
 
@@ -306,7 +307,7 @@ class PositionalEncoding(nn.Module):
         end = offset + X.shape[1]
         if offset < 0 or end > self.max_len:
             raise ValueError(
-                f"no positions {offset} to {end - 1}: there are 0 to {self.max_len - 1}"
+                f"positions {offset} to {end - 1}, expected 0 to {self.max_len - 1}"
             )
         self.sow("intermediates", "P", self.P)
         return self.dropping(X + self.P[:, offset:end], deterministic=not training)
@@ -331,13 +332,13 @@ default_embedding = nn.Embed(1000, d_model)
 small = nn.Embed(1000, d_model, embedding_init=normal)
 
 embedded, _ = jax.jit(small.init_with_output)(jax.random.key(19), ids)
-scaled = embedded * math.sqrt(d_model)
+scaled_up = embedded * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
-total, state = encoding.apply({}, scaled, mutable="intermediates")
+total, state = encoding.apply({}, scaled_up, mutable="intermediates")
 (P,) = state["intermediates"]["P"]
 lengths = [
     np.linalg.norm(vectors, axis=-1).mean()
-    for vectors in (embedded, scaled, P[0, :60], total)
+    for vectors in (embedded, scaled_up, P[0, :60], total)
 ]
 default_vectors, _ = jax.jit(default_embedding.init_with_output)(
     jax.random.key(20), ids
@@ -461,10 +462,10 @@ def draw_sequences(rng, count, length=8):
     """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
     # In NumPy, as data often are: there is nothing to compile for each new shape.
     tokens = rng.integers(2, 10, (count, length))
-    # Two different places: one for the 0, and one for the 1.
-    places = rng.random((count, length)).argsort(axis=1)[:, :2]
-    np.put_along_axis(tokens, places, np.array([[0, 1]]), axis=1)
-    return tokens, (places[:, 0] < places[:, 1]).astype("float32")
+    # Two different positions: one for the 0, and one for the 1.
+    positions = rng.random((count, length)).argsort(axis=1)[:, :2]
+    np.put_along_axis(tokens, positions, np.array([[0, 1]]), axis=1)
+    return tokens, (positions[:, 0] < positions[:, 1]).astype("float32")
 
 
 for tokens, label in zip(*draw_sequences(np.random.default_rng(22), 3), strict=True):
@@ -552,7 +553,7 @@ def ask(reader, variables, tokens):
 
 example = np.array([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
 reader = Reader(d2l.PositionalEncoding(32, 0))
-# From here to the end of the section, the reader of the first seed.
+# From here to the end of the section, this is the reader of the first seed.
 variables = jax.tree.map(lambda arrays: d2l.numpy(arrays)[0], train(reader))
 _, weights = ask(reader, variables, example)
 
@@ -568,8 +569,8 @@ d2l.show_heatmaps(
 
 # %% found
 tokens, labels = draw_sequences(np.random.default_rng(23), 1000)
-_, attending = ask(reader, variables, tokens)
-received = d2l.numpy(attending).mean(axis=2)
+_, weights = ask(reader, variables, tokens)
+received = d2l.numpy(weights).mean(axis=2)
 # Shares of weight, of shape (sequences, heads).
 zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0, 1))
 zero_is_first = (labels > 0)[:, None]
@@ -653,7 +654,8 @@ for name, reader in readers.items():
 
 # %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
 names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-X, Y = [[*tests]] * len(names), []
+xs = [[*tests]] * len(names)
+ys = []
 print("".join(f"{length:>15}" for length in tests), "  tokens")
 for name, runs in zip(names, results.values(), strict=True):
     by_length = list(zip(*runs, strict=True))
@@ -661,21 +663,21 @@ for name, runs in zip(names, results.values(), strict=True):
     ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
     print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
     print("".join(f"{text:>15}" for text in ranges))
-    Y.append(medians)
+    ys.append(medians)
 for i, length in enumerate(tests):  # the ranges, as bars beside each other
     for j, runs in enumerate(results.values()):
-        X.append([length + j / 2] * 2)
-        Y.append([min(run[i] for run in runs), max(run[i] for run in runs)])
+        xs.append([length + j / 2] * 2)
+        ys.append([min(run[i] for run in runs), max(run[i] for run in runs)])
 d2l.plot(
-    X,
-    Y,
+    xs,
+    ys,
     xlabel="Tokens (trained on 8)",
     ylabel="Share right",
     ylim=(0, 1.05),
     figsize=(6, 4),
     legend=names,
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
@@ -698,7 +700,7 @@ def diversity(X):
 
 
 @jax.jit
-def one_layer(variables, X, skip, sharpness):
+def apply_layer(variables, X, skip, sharpness):
     """Return a layer's output, with the input added or stretched to its norm."""
     pooled, _ = block.apply(variables, sharpness * X, X, X)
     return jnp.where(skip, pooled + X, pooled * norm(X) / norm(pooled))
@@ -709,7 +711,7 @@ def stack_up(skip=False, sharpness=1):
     X = d2l.PositionalEncoding(64, 0).apply({}, start)
     curve = [diversity(X)]
     for variables in blocks:
-        X = one_layer(variables, X, skip, sharpness)
+        X = apply_layer(variables, X, skip, sharpness)
         curve.append(diversity(X))
     return curve
 
@@ -731,7 +733,7 @@ d2l.plot(
     figsize=(6, 2.5),
     legend=["attention alone", "queries ten times as long", "with skip connections"],
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc((0.5, 0.18))
 
 
@@ -880,10 +882,8 @@ four_tokens, middle_tokens = seven_tokens[:, :4], seven_tokens[:, 4:]
 relative_layer = RelativeAttention(d, max_distance=3)
 variables = jax.jit(relative_layer.init)(jax.random.key(33), four_tokens)
 relative = relative_layer.bind(variables)
-# at 0 to 3 and 7 to 10
-repeated = d2l.concat(
-    [four_tokens, middle_tokens, four_tokens], axis=1
-)  # at 0 to 3 and 7 to 10
+# The four tokens are at 0 to 3 and at 7 to 10.
+repeated = d2l.concat([four_tokens, middle_tokens, four_tokens], axis=1)
 attend = jax.jit(relative_layer.apply)
 score = jax.jit(partial(relative_layer.apply, method="scores"))
 scores = score(variables, repeated)[0]

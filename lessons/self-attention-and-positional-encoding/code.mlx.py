@@ -264,7 +264,7 @@ for i in range(8):
 def sinusoids(num_positions, num_hiddens):
     """Return P, with a row for each position; pairs of columns share a frequency."""
     # In double precision: the sine of a large angle needs the digits.
-    # MLX's own sine is in single precision, so this is NumPy's.
+    # MLX computes sines in single precision only, so NumPy's sine is used.
     position, column = np.arange(num_positions)[:, None], np.arange(num_hiddens)
     angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
     return mx.array(np.where(column % 2 == 0, np.sin(angle), np.cos(angle)))
@@ -288,7 +288,7 @@ class PositionalEncoding(nn.Module):
         end, max_len = offset + X.shape[1], self._P.shape[1]
         if offset < 0 or end > max_len:
             raise ValueError(
-                f"no positions {offset} to {end - 1}: there are 0 to {max_len - 1}"
+                f"positions {offset} to {end - 1}, expected 0 to {max_len - 1}"
             )
         return self.dropout(X + self._P[:, offset:end])
 
@@ -312,11 +312,11 @@ default_embedding = nn.Embedding(1000, d_model)
 small = nn.Embedding(1000, d_model)
 small.weight = mx.random.normal(small.weight.shape, scale=d_model**-0.5)
 
-scaled = small(ids) * math.sqrt(d_model)
+scaled_up = small(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
 lengths = [
     mx.linalg.norm(vectors, axis=-1).mean().item()
-    for vectors in (small(ids), scaled, encoding._P[0, :60], encoding(scaled))
+    for vectors in (small(ids), scaled_up, encoding._P[0, :60], encoding(scaled_up))
 ]
 default_length = mx.linalg.norm(default_embedding(ids), axis=-1).mean().item()
 
@@ -436,12 +436,12 @@ def draw_sequences(count, length=8):
     """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
     tokens = mx.random.randint(2, 10, (count, length))
     shuffled = mx.argsort(mx.random.uniform(shape=(count, length)), axis=1)
-    places = shuffled[:, :2]  # two different ones
-    tokens[mx.arange(count)[:, None], places] = mx.arange(2)  # the 0, the 1
-    return tokens, (places[:, 0] < places[:, 1]).astype(mx.float32)
+    positions = shuffled[:, :2]  # two different ones
+    tokens[mx.arange(count)[:, None], positions] = mx.arange(2)  # the 0, the 1
+    return tokens, (positions[:, 0] < positions[:, 1]).astype(mx.float32)
 
 
-mx.random.seed(2)  # whose examples show both answers
+mx.random.seed(2)  # a seed whose examples show both answers
 for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
@@ -498,7 +498,7 @@ def train(make_reader, seed):
     for _ in range(100):
         _, gradients = nn.value_and_grad(reader, loss)(*draw_sequences(128))
         optimizer.update(reader, gradients)
-        # MLX computes nothing until it is asked: here, or all steps would pile up.
+        # MLX computes only on request: without this one, all steps would pile up.
         mx.eval(reader.parameters(), optimizer.state)
     return reader
 
@@ -525,10 +525,8 @@ received = reader.attention.attention_weights.mean(axis=2)
 # Shares of weight, of shape (sequences, heads).
 zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0, 1))
 zero_is_first = (labels > 0)[:, None]
-first, last = (
-    mx.where(zero_is_first, zero, one),
-    mx.where(zero_is_first, one, zero),
-)
+first = mx.where(zero_is_first, zero, one)
+last = mx.where(zero_is_first, one, zero)
 
 # %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
@@ -592,7 +590,8 @@ for name, make_reader in readers.items():
 
 # %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
 names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-X, Y = [[*tests]] * len(names), []
+xs = [[*tests]] * len(names)
+ys = []
 print("".join(f"{length:>15}" for length in tests), "  tokens")
 for name, runs in zip(names, results.values(), strict=True):
     by_length = list(zip(*runs, strict=True))
@@ -600,21 +599,21 @@ for name, runs in zip(names, results.values(), strict=True):
     ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
     print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
     print("".join(f"{text:>15}" for text in ranges))
-    Y.append(medians)
+    ys.append(medians)
 for i, length in enumerate(tests):  # the ranges, as bars beside each other
     for j, runs in enumerate(results.values()):
-        X.append([length + j / 2] * 2)
-        Y.append([min(run[i] for run in runs), max(run[i] for run in runs)])
+        xs.append([length + j / 2] * 2)
+        ys.append([min(run[i] for run in runs), max(run[i] for run in runs)])
 d2l.plot(
-    X,
-    Y,
+    xs,
+    ys,
     xlabel="Tokens (trained on 8)",
     ylabel="Share right",
     ylim=(0, 1.05),
     figsize=(6, 4),
     legend=names,
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
@@ -667,7 +666,7 @@ d2l.plot(
     figsize=(6, 2.5),
     legend=["attention alone", "queries ten times as long", "with skip connections"],
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc((0.5, 0.18))
 
 
@@ -798,10 +797,8 @@ class RelativeAttention(nn.Module):
 four_tokens = mx.random.normal((1, 4, d))
 relative = RelativeAttention(d, max_distance=3)
 middle_tokens = mx.random.normal((1, 3, d))
-# at 0 to 3 and 7 to 10
-repeated = mx.concatenate(
-    [four_tokens, middle_tokens, four_tokens], axis=1
-)  # at 0 to 3 and 7 to 10
+# The four tokens are at 0 to 3 and at 7 to 10.
+repeated = mx.concatenate([four_tokens, middle_tokens, four_tokens], axis=1)
 scores = relative.scores(repeated)[0]
 reversed_output = relative(four_tokens[:, ::-1])[:, ::-1]
 

@@ -6,8 +6,8 @@ import gc
 import math
 import statistics
 
-# First: with it MXNet, of before NumPy 2, can be imported on the NumPy of today. It
-# also turns on MXNet's NumPy arrays, as npx.set_np() does.
+# This import comes first: MXNet, which is older than NumPy 2, cannot be imported
+# without it. It also turns on MXNet's NumPy arrays, as npx.set_np() does.
 from d2l_compat import mxnet as d2l
 
 from mxnet import autograd, gluon, init, np, npx
@@ -202,7 +202,7 @@ X = d2l.randn(1, n, d)
 def influence(layer, X):
     """Return how strongly input j acts on output i: the norms of dy_i/dx_j, (n, n)."""
     _, n, d = X.shape
-    # A copy of X for each number of the output: one backward pass then serves all.
+    # With a copy of X for each number of the output, one backward pass is enough.
     copies = X.repeat(n * d, axis=0)
     copies.attach_grad()
     with autograd.record():
@@ -291,13 +291,13 @@ class PositionalEncoding(nn.Block):
     def __init__(self, num_hiddens, dropout, max_len=1000):
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.P = sinusoids(max_len, num_hiddens)[None]  # no Parameter
+        self.P = sinusoids(max_len, num_hiddens)[None]  # not a Parameter
 
     def forward(self, X, offset=0):
         end, max_len = offset + X.shape[1], self.P.shape[1]
         if offset < 0 or end > max_len:
             raise ValueError(
-                f"no positions {offset} to {end - 1}: there are 0 to {max_len - 1}"
+                f"positions {offset} to {end - 1}, expected 0 to {max_len - 1}"
             )
         return self.dropout(X + self.P[:, offset:end])
 
@@ -322,11 +322,11 @@ small = nn.Embedding(1000, d_model)
 default_embedding.initialize()
 small.initialize(init.Normal(d_model**-0.5))
 
-scaled = small(ids) * math.sqrt(d_model)
+scaled_up = small(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
 lengths = [
     np.linalg.norm(vectors, axis=-1).mean().item()
-    for vectors in (small(ids), scaled, encoding.P[0, :60], encoding(scaled))
+    for vectors in (small(ids), scaled_up, encoding.P[0, :60], encoding(scaled_up))
 ]
 default_length = np.linalg.norm(default_embedding(ids), axis=-1).mean().item()
 
@@ -446,10 +446,10 @@ print(f"largest gap at any one distance: {gap:.4f}")
 def draw_sequences(count, length=8):
     """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
     tokens = np.random.randint(2, 10, size=(count, length))
-    places = d2l.rand(count, length).argsort(axis=1)[:, :2]  # two different ones
+    positions = d2l.rand(count, length).argsort(axis=1)[:, :2]  # two different ones
     for token in (0, 1):
-        tokens[np.arange(count), places[:, token]] = token
-    return tokens, (places[:, 0] < places[:, 1]).astype("float32")
+        tokens[np.arange(count), positions[:, token]] = token
+    return tokens, (positions[:, 0] < positions[:, 1]).astype("float32")
 
 
 for tokens, label in zip(*draw_sequences(3), strict=True):
@@ -497,7 +497,7 @@ def train(make_reader, seed):
     trainer = gluon.Trainer(reader.collect_params(), "adam", {"learning_rate": 0.012})
     cross_entropy = gluon.loss.SigmoidBinaryCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
-    # All examples are drawn at once, which is faster, and then cut into batches.
+    # Cut examples into batches: drawing all of them at once is faster.
     batches = (np.split(array, 100) for array in draw_sequences(100 * 128))
     for tokens, labels in zip(*batches, strict=True):
         with autograd.record():
@@ -529,10 +529,8 @@ received = reader.attention.attention_weights.mean(axis=2)
 # Shares of weight, of shape (sequences, heads).
 zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0, 1))
 zero_is_first = (labels > 0)[:, None]
-first, last = (
-    np.where(zero_is_first, zero, one),
-    np.where(zero_is_first, one, zero),
-)
+first = np.where(zero_is_first, zero, one)
+last = np.where(zero_is_first, one, zero)
 
 # %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
@@ -593,11 +591,12 @@ for name, make_reader in readers.items():
     for seed in range(5):
         reader = train(make_reader, seed)
         results[name].append([accuracy(reader, length) for length in tests])
-        gc.collect()  # or Gluon's readers would stay, each with its last weights
+        gc.collect()  # frees the memory of earlier readers
 
 # %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
 names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-X, Y = [[*tests]] * len(names), []
+xs = [[*tests]] * len(names)
+ys = []
 print("".join(f"{length:>15}" for length in tests), "  tokens")
 for name, runs in zip(names, results.values(), strict=True):
     by_length = list(zip(*runs, strict=True))
@@ -605,21 +604,21 @@ for name, runs in zip(names, results.values(), strict=True):
     ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
     print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
     print("".join(f"{text:>15}" for text in ranges))
-    Y.append(medians)
+    ys.append(medians)
 for i, length in enumerate(tests):  # the ranges, as bars beside each other
     for j, runs in enumerate(results.values()):
-        X.append([length + j / 2] * 2)
-        Y.append([min(run[i] for run in runs), max(run[i] for run in runs)])
+        xs.append([length + j / 2] * 2)
+        ys.append([min(run[i] for run in runs), max(run[i] for run in runs)])
 d2l.plot(
-    X,
-    Y,
+    xs,
+    ys,
     xlabel="Tokens (trained on 8)",
     ylabel="Share right",
     ylim=(0, 1.05),
     figsize=(6, 4),
     legend=names,
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
@@ -668,7 +667,7 @@ d2l.plot(
     figsize=(6, 2.5),
     legend=["attention alone", "queries ten times as long", "with skip connections"],
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc((0.5, 0.18))
 
 
@@ -821,10 +820,8 @@ class RelativeAttention(nn.Block):
 four_tokens = d2l.randn(1, 4, d)
 relative = RelativeAttention(d, max_distance=3)
 relative.initialize(initializer)
-# at 0 to 3 and 7 to 10
-repeated = d2l.concat(
-    [four_tokens, d2l.randn(1, 3, d), four_tokens], axis=1
-)  # at 0 to 3 and 7 to 10
+# The four tokens are at 0 to 3 and at 7 to 10.
+repeated = d2l.concat([four_tokens, d2l.randn(1, 3, d), four_tokens], axis=1)
 scores = relative.scores(repeated)[0]
 reversed_output = relative(four_tokens[:, ::-1])[:, ::-1]
 

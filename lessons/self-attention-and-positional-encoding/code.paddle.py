@@ -74,7 +74,7 @@ def slope(scores):
     """Return the norm of the softmax's derivative: the median over the queries."""
     weights = F.softmax(scores, axis=-1)
     outer = weights.unsqueeze(2) * weights.unsqueeze(1)  # (queries, keys, keys)
-    # Over two axes Paddle's own norm is the spectral one.
+    # Over two axes, Paddle's default is the spectral norm.
     return (paddle.diag_embed(weights) - outer).norm("fro", axis=[1, 2]).median()
 
 
@@ -164,7 +164,7 @@ for name, layer in (
 n, d, k = 10, 16, 3
 
 conv = nn.Conv1D(d, d, k, padding=k // 2, bias_attr=False, data_format="NLC")
-# As attr: set_global_initializer overrules default_initializer.
+# Passed as attr, since set_global_initializer overrides default_initializer.
 orthogonal = nn.initializer.Orthogonal()
 W_xh, W_hh = (
     paddle.create_parameter([d, d], "float32", attr=orthogonal) for _ in range(2)
@@ -178,7 +178,7 @@ def cnn(X):
 def rnn(X, W_hh=W_hh):
     H, outputs = d2l.zeros((X.shape[0], d)), []
     for x in X.unbind(axis=1):
-        # Not x @ W_xh: with a parameter @ cannot be traced.
+        # Not x @ W_xh, since @ with a parameter cannot be traced.
         H = d2l.tanh(d2l.matmul(x, W_xh) + d2l.matmul(H, W_hh))
         outputs.append(H)
     return d2l.stack(outputs, axis=1)
@@ -201,7 +201,7 @@ X = d2l.randn((1, n, d))
 def influence(layer, X):
     """Return how strongly input j acts on output i: the norms of dy_i/dx_j, (n, n)."""
     _, n, d = X.shape
-    # A copy of X for each number of the output: one backward pass then serves all.
+    # With a copy of X for each number of the output, one backward pass is enough.
     copies = X.detach().repeat_interleave(n * d, axis=0)
     copies.stop_gradient = False
     Y = layer(copies)
@@ -297,7 +297,7 @@ class PositionalEncoding(nn.Layer):
         end, max_len = offset + X.shape[1], self.P.shape[1]
         if offset < 0 or end > max_len:
             raise ValueError(
-                f"no positions {offset} to {end - 1}: there are 0 to {max_len - 1}"
+                f"positions {offset} to {end - 1}, expected 0 to {max_len - 1}"
             )
         return self.dropout(X + self.P[:, offset:end])
 
@@ -317,17 +317,17 @@ print(f"with positions: largest difference {difference:.4f}")
 # %% scale-and-sum
 d_model = 512
 ids = paddle.randint(0, 1000, (1, 60))
-nn.initializer.set_global_initializer(None)  # Paddle's own, for once
+nn.initializer.set_global_initializer(None)  # Paddle's default, only here
 default_embedding = nn.Embedding(1000, d_model)
 nn.initializer.set_global_initializer(initializer)
 normal = nn.initializer.Normal(std=d_model**-0.5)
 small = nn.Embedding(1000, d_model, weight_attr=normal)
 
-scaled = small(ids) * math.sqrt(d_model)
+scaled_up = small(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
 lengths = [
     vectors.norm(axis=-1).mean().item()
-    for vectors in (small(ids), scaled, encoding.P[0, :60], encoding(scaled))
+    for vectors in (small(ids), scaled_up, encoding.P[0, :60], encoding(scaled_up))
 ]
 default_length = default_embedding(ids).norm(axis=-1).mean().item()
 
@@ -445,13 +445,13 @@ print(f"largest gap at any one distance: {gap:.4f}")
 # %% task
 def draw_sequences(count, length=8):
     """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
-    places = d2l.rand((count, length)).argsort(axis=1)[:, :2]  # two different ones
+    positions = d2l.rand((count, length)).argsort(axis=1)[:, :2]  # two different ones
     tokens = paddle.randint(2, 10, (count, length))
-    tokens = tokens.put_along_axis(places, d2l.tensor([[0, 1]]), axis=1)
-    return tokens, (places[:, 0] < places[:, 1]).astype("float32")
+    tokens = tokens.put_along_axis(positions, d2l.tensor([[0, 1]]), axis=1)
+    return tokens, (positions[:, 0] < positions[:, 1]).astype("float32")
 
 
-paddle.seed(1)  # whose examples show both answers
+paddle.seed(1)  # a seed whose examples show both answers
 for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
@@ -527,10 +527,8 @@ received = reader.attention.attention_weights.mean(axis=2)
 is_zero, is_one = ((tokens == token).unsqueeze(1).astype("float32") for token in (0, 1))
 zero, one = (received * is_zero).sum(axis=2), (received * is_one).sum(axis=2)
 zero_is_first = (labels > 0).unsqueeze(1)
-first, last = (
-    paddle.where(zero_is_first, zero, one),
-    paddle.where(zero_is_first, one, zero),
-)
+first = paddle.where(zero_is_first, zero, one)
+last = paddle.where(zero_is_first, one, zero)
 
 # %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
@@ -597,7 +595,8 @@ for name, make_reader in readers.items():
 
 # %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
 names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-X, Y = [[*tests]] * len(names), []
+xs = [[*tests]] * len(names)
+ys = []
 print("".join(f"{length:>15}" for length in tests), "  tokens")
 for name, runs in zip(names, results.values(), strict=True):
     by_length = list(zip(*runs, strict=True))
@@ -605,21 +604,21 @@ for name, runs in zip(names, results.values(), strict=True):
     ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
     print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
     print("".join(f"{text:>15}" for text in ranges))
-    Y.append(medians)
+    ys.append(medians)
 for i, length in enumerate(tests):  # the ranges, as bars beside each other
     for j, runs in enumerate(results.values()):
-        X.append([length + j / 2] * 2)
-        Y.append([min(run[i] for run in runs), max(run[i] for run in runs)])
+        xs.append([length + j / 2] * 2)
+        ys.append([min(run[i] for run in runs), max(run[i] for run in runs)])
 d2l.plot(
-    X,
-    Y,
+    xs,
+    ys,
     xlabel="Tokens (trained on 8)",
     ylabel="Share right",
     ylim=(0, 1.05),
     figsize=(6, 4),
     legend=names,
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
@@ -665,7 +664,7 @@ d2l.plot(
     figsize=(6, 2.5),
     legend=["attention alone", "queries ten times as long", "with skip connections"],
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc((0.5, 0.18))
 
 
@@ -801,10 +800,8 @@ class RelativeAttention(nn.Layer):
 
 four_tokens = d2l.randn((1, 4, d))
 relative = RelativeAttention(d, max_distance=3)
-# at 0 to 3 and 7 to 10
-repeated = d2l.concat(
-    [four_tokens, d2l.randn((1, 3, d)), four_tokens], axis=1
-)  # at 0 to 3 and 7 to 10
+# The four tokens are at 0 to 3 and at 7 to 10.
+repeated = d2l.concat([four_tokens, d2l.randn((1, 3, d)), four_tokens], axis=1)
 scores = relative.scores(repeated)[0]
 reversed_output = relative(four_tokens.flip(1)).flip(1)
 

@@ -280,7 +280,7 @@ class PositionalEncoding(nn.Module):
         end, max_len = offset + X.shape[1], self.P.shape[1]
         if offset < 0 or end > max_len:
             raise ValueError(
-                f"no positions {offset} to {end - 1}: there are 0 to {max_len - 1}"
+                f"positions {offset} to {end - 1}, expected 0 to {max_len - 1}"
             )
         return self.dropout(X + self.P[:, offset:end])
 
@@ -304,11 +304,11 @@ default_embedding = nn.Embedding(1000, d_model)
 small = nn.Embedding(1000, d_model)
 nn.init.normal_(small.weight, std=d_model**-0.5)
 
-scaled = small(ids) * math.sqrt(d_model)
+scaled_up = small(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
 lengths = [
     vectors.norm(dim=-1).mean().item()
-    for vectors in (small(ids), scaled, encoding.P[0, :60], encoding(scaled))
+    for vectors in (small(ids), scaled_up, encoding.P[0, :60], encoding(scaled_up))
 ]
 default_length = default_embedding(ids).norm(dim=-1).mean().item()
 
@@ -427,9 +427,9 @@ print(f"largest gap at any one distance: {gap:.4f}")
 def draw_sequences(count, length=8):
     """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
     tokens = torch.randint(2, 10, (count, length))
-    places = torch.rand(count, length).argsort(dim=1)[:, :2]  # two different ones
-    tokens.scatter_(1, places, torch.tensor([0, 1]).expand(count, 2))  # the 0, the 1
-    return tokens, (places[:, 0] < places[:, 1]).float()
+    positions = torch.rand(count, length).argsort(dim=1)[:, :2]  # two different ones
+    tokens.scatter_(1, positions, torch.tensor([0, 1]).expand(count, 2))  # the 0, the 1
+    return tokens, (positions[:, 0] < positions[:, 1]).float()
 
 
 for tokens, label in zip(*draw_sequences(3), strict=True):
@@ -505,10 +505,8 @@ received = reader.attention.attention_weights.detach().mean(dim=2)
 # Shares of weight, of shape (sequences, heads).
 zero, one = ((received * (tokens == token)[:, None]).sum(dim=2) for token in (0, 1))
 zero_is_first = (labels > 0)[:, None]
-first, last = (
-    torch.where(zero_is_first, zero, one),
-    torch.where(zero_is_first, one, zero),
-)
+first = torch.where(zero_is_first, zero, one)
+last = torch.where(zero_is_first, one, zero)
 
 # %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
@@ -574,7 +572,8 @@ for name, make_reader in readers.items():
 
 # %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
 names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-X, Y = [[*tests]] * len(names), []
+xs = [[*tests]] * len(names)
+ys = []
 print("".join(f"{length:>15}" for length in tests), "  tokens")
 for name, runs in zip(names, results.values(), strict=True):
     by_length = list(zip(*runs, strict=True))
@@ -582,21 +581,21 @@ for name, runs in zip(names, results.values(), strict=True):
     ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
     print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
     print("".join(f"{text:>15}" for text in ranges))
-    Y.append(medians)
+    ys.append(medians)
 for i, length in enumerate(tests):  # the ranges, as bars beside each other
     for j, runs in enumerate(results.values()):
-        X.append([length + j / 2] * 2)
-        Y.append([min(run[i] for run in runs), max(run[i] for run in runs)])
+        xs.append([length + j / 2] * 2)
+        ys.append([min(run[i] for run in runs), max(run[i] for run in runs)])
 d2l.plot(
-    X,
-    Y,
+    xs,
+    ys,
     xlabel="Tokens (trained on 8)",
     ylabel="Share right",
     ylim=(0, 1.05),
     figsize=(6, 4),
     legend=names,
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
@@ -646,7 +645,7 @@ d2l.plot(
     figsize=(6, 2.5),
     legend=["attention alone", "queries ten times as long", "with skip connections"],
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc((0.5, 0.18))
 
 
@@ -775,10 +774,8 @@ class RelativeAttention(nn.Module):
 
 four_tokens = torch.randn(1, 4, d)
 relative = RelativeAttention(d, max_distance=3)
-# at 0 to 3 and 7 to 10
-repeated = torch.cat(
-    [four_tokens, torch.randn(1, 3, d), four_tokens], dim=1
-)  # at 0 to 3 and 7 to 10
+# The four tokens are at 0 to 3 and at 7 to 10.
+repeated = torch.cat([four_tokens, torch.randn(1, 3, d), four_tokens], dim=1)
 scores = relative.scores(repeated)[0]
 reversed_output = relative(four_tokens.flip(1)).flip(1)
 

@@ -179,7 +179,7 @@ def rnn(X, W_hh=W_hh):
 
 # %% three-layers
 def halve(layer, *inputs):
-    """Halve what Keras draws: attention is shared out more evenly then."""
+    """Halve the weights that Keras draws, so that attention is more even."""
     layer(*inputs)  # makes the weights
     for weight in layer.weights:
         if weight.name == "kernel":
@@ -203,7 +203,7 @@ layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
 def influence(layer, X):
     """Return how strongly input j acts on output i: the norms of dy_i/dx_j, (n, n)."""
     _, n, d = X.shape
-    # A copy of X for each number of the output: one backward pass then serves all.
+    # With a copy of X for each number of the output, one backward pass is enough.
     copies = tf.repeat(X, n * d, axis=0)
     with tf.GradientTape() as tape:
         tape.watch(copies)
@@ -300,7 +300,7 @@ class PositionalEncoding(keras.layers.Layer):
         end, max_len = offset + X.shape[1], self.P.shape[1]
         if offset < 0 or end > max_len:
             raise ValueError(
-                f"no positions {offset} to {end - 1}: there are 0 to {max_len - 1}"
+                f"positions {offset} to {end - 1}, expected 0 to {max_len - 1}"
             )
         return self.dropout(X + self.P[:, offset:end], training=training)
 
@@ -324,11 +324,11 @@ normal = keras.initializers.RandomNormal(stddev=d_model**-0.5)
 default_embedding = keras.layers.Embedding(1000, d_model)
 small = keras.layers.Embedding(1000, d_model, embeddings_initializer=normal)
 
-scaled = small(ids) * math.sqrt(d_model)
+scaled_up = small(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
 lengths = [
     tf.reduce_mean(tf.norm(vectors, axis=-1))
-    for vectors in (small(ids), scaled, encoding.P[0, :60], encoding(scaled))
+    for vectors in (small(ids), scaled_up, encoding.P[0, :60], encoding(scaled_up))
 ]
 default_length = tf.reduce_mean(tf.norm(default_embedding(ids), axis=-1))
 
@@ -449,10 +449,10 @@ print(f"largest gap at any one distance: {gap:.4f}")
 def draw_sequences(count, length=8):
     """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
     tokens = np.random.randint(2, 10, (count, length))
-    # Two different places: one for the 0, and one for the 1.
-    places = np.random.rand(count, length).argsort(axis=1)[:, :2]
-    np.put_along_axis(tokens, places, np.array([[0, 1]]), axis=1)
-    return tokens, (places[:, 0] < places[:, 1]).astype("float32")
+    # Two different positions: one for the 0, and one for the 1.
+    positions = np.random.rand(count, length).argsort(axis=1)[:, :2]
+    np.put_along_axis(tokens, positions, np.array([[0, 1]]), axis=1)
+    return tokens, (positions[:, 0] < positions[:, 1]).astype("float32")
 
 
 for tokens, label in zip(*draw_sequences(3), strict=True):
@@ -531,7 +531,7 @@ def train(make_reader, seeds=range(5)):
         examples = draw_sequences(120 * 128)
         batches.append([np.split(array, 120) for array in examples])
         readers.append(halve(make_reader(), draw_sequences(1)[0]))
-    # Of shape (steps, readers, batch, tokens), and the labels without the last axis.
+    # The tokens' shape is (steps, readers, batch, tokens); labels lack the last axis.
     tokens, labels = (np.stack(arrays, axis=1) for arrays in zip(*batches, strict=True))
     fit(readers, tokens, labels)
     return readers
@@ -617,14 +617,15 @@ readers = {
 # %% past-the-end
 results = {}
 for name, make_reader in readers.items():
-    keras.utils.clear_session()  # frees the memory of the readers before
+    keras.utils.clear_session()  # frees the memory of earlier readers
     results[name] = [
         [accuracy(reader, length) for length in tests] for reader in train(make_reader)
     ]
 
 # %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
 names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-X, Y = [[*tests]] * len(names), []
+xs = [[*tests]] * len(names)
+ys = []
 print("".join(f"{length:>15}" for length in tests), "  tokens")
 for name, runs in zip(names, results.values(), strict=True):
     by_length = list(zip(*runs, strict=True))
@@ -632,21 +633,21 @@ for name, runs in zip(names, results.values(), strict=True):
     ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
     print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
     print("".join(f"{text:>15}" for text in ranges))
-    Y.append(medians)
+    ys.append(medians)
 for i, length in enumerate(tests):  # the ranges, as bars beside each other
     for j, runs in enumerate(results.values()):
-        X.append([length + j / 2] * 2)
-        Y.append([min(run[i] for run in runs), max(run[i] for run in runs)])
+        xs.append([length + j / 2] * 2)
+        ys.append([min(run[i] for run in runs), max(run[i] for run in runs)])
 d2l.plot(
-    X,
-    Y,
+    xs,
+    ys,
     xlabel="Tokens (trained on 8)",
     ylabel="Share right",
     ylim=(0, 1.05),
     figsize=(6, 4),
     legend=names,
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
@@ -693,7 +694,7 @@ d2l.plot(
     figsize=(6, 2.5),
     legend=["attention alone", "queries ten times as long", "with skip connections"],
 )
-# The best place moves with the numbers.
+# The default location, "best", depends on the numbers.
 d2l.plt.gca().get_legend().set_loc((0.5, 0.18))
 
 
@@ -829,10 +830,8 @@ class RelativeAttention(keras.layers.Layer):
 
 four_tokens = d2l.normal((1, 4, d))
 relative = RelativeAttention(d, max_distance=3)
-# at 0 to 3 and 7 to 10
-repeated = d2l.concat(
-    [four_tokens, d2l.normal((1, 3, d)), four_tokens], axis=1
-)  # at 0 to 3 and 7 to 10
+# The four tokens are at 0 to 3 and at 7 to 10.
+repeated = d2l.concat([four_tokens, d2l.normal((1, 3, d)), four_tokens], axis=1)
 scores = relative.scores(repeated)[0]
 reversed_output = relative(four_tokens[:, ::-1])[:, ::-1]
 

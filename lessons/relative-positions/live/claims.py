@@ -1,4 +1,4 @@
-"""Check the live figure: a rotary score depends on distance alone, a score of sums does not."""
+"""Test that the live figure's rotary scores depend only on distance, and scores of sums on more."""
 
 import re
 
@@ -16,23 +16,23 @@ FIGURE = "turning-hands"
 OMEGA = np.array([1, 1 / np.sqrt(10), 1 / 10])
 CONTENT = np.zeros((1, 16))
 CONTENT[0, [0, 2, 4]] = 1  # (1, 0) on each of the three dials
-PLACES = [(0, 0), (1, 1), (7, 1), (7, 5), (23, 20), (60, 0), (60, 13)]
+POSITIONS_AND_DISTANCES = [(0, 0), (1, 1), (7, 1), (7, 5), (23, 20), (60, 0), (60, 13)]
 SUM = re.compile(r"(Turned|Added): (.*) ([=≈]) (\S+)\.")
 
 
-def turned_hands(position: int) -> NDArray[np.float64]:
-    """Return the three hands at a position: the content, turned."""
+def turn_hands(position: int) -> NDArray[np.float64]:
+    """Return the three hands at a position: the turned content."""
     return rotary(CONTENT[None], [position])[0, 0, :6].reshape(3, 2)
 
 
-def added_hands(position: int) -> NDArray[np.float64]:
+def add_positions(position: int) -> NDArray[np.float64]:
     """Return the sum of the content and a row of the encoding, whose pairs are (sin, cos)."""
     pairs = positional_encoding(position + 1, 16)[position, :6].reshape(3, 2)
     return CONTENT[0, :6].reshape(3, 2) + pairs[:, ::-1]
 
 
-def added_scores(distance: int) -> list[float]:
-    """Return the scores at all positions if positions are added: sums of four products of content and position."""
+def score_sums(distance: int) -> list[float]:
+    """Return the scores at all positions if positions are added: sums of four products."""
     a = np.arange(distance, 61)[:, None] * OMEGA
     b = a - distance * OMEGA
     return list((1 + np.cos(a) + np.cos(b) + np.cos(a - b)).sum(axis=1))
@@ -52,15 +52,15 @@ def read_numbers(text: str) -> list[float]:
 
 
 @pytest.mark.parametrize("add", [False, True], ids=["turned", "added"])
-@pytest.mark.parametrize(("i", "distance"), PLACES)
-def test_hands_are_right_and_drawn_to_scale(
+@pytest.mark.parametrize(("i", "distance"), POSITIONS_AND_DISTANCES)
+def test_hands_match_formula_and_are_drawn_to_scale(
     page: Page, live: Locator, i: int, distance: int, add: bool
 ):
-    shown = get_state(page, FIGURE, i=i, distance=distance, add=add)
-    hands_at = added_hands if add else turned_hands
-    query, key = hands_at(i), hands_at(i - distance)
+    state = get_state(page, FIGURE, i=i, distance=distance, add=add)
+    make_hands = add_positions if add else turn_hands
+    query, key = make_hands(i), make_hands(i - distance)
     for kind, name, hands in ("query", "queries", query), ("key", "keys", key):
-        np.testing.assert_allclose(shown[name], hands, atol=1e-12)
+        np.testing.assert_allclose(state[name], hands, atol=1e-12)
         x1, y1, x2, y2 = read_lines(live, kind).T
         to_scale = np.stack([x2 - x1, y1 - y2], axis=1)  # SVG counts y downward
         np.testing.assert_allclose(to_scale, hands, atol=1e-6)
@@ -69,8 +69,8 @@ def test_hands_are_right_and_drawn_to_scale(
     content = [[-1, 0, 0, 0] if add else [0, 0, 1, 0]] * 3
     np.testing.assert_array_equal(read_lines(live, "content"), content)
     products = (query * key).sum(axis=1)
-    np.testing.assert_allclose(shown["products"], products, atol=1e-12)
-    assert shown["score"] == pytest.approx(products.sum(), abs=1e-12)
+    np.testing.assert_allclose(state["products"], products, atol=1e-12)
+    assert state["score"] == pytest.approx(products.sum(), abs=1e-12)
 
 
 @pytest.mark.parametrize("add", [False, True], ids=["turned", "added"])
@@ -78,29 +78,29 @@ def test_hands_are_right_and_drawn_to_scale(
 def test_score_is_constant_unless_positions_are_added(
     page: Page, distance: int, add: bool
 ):
-    places = range(distance, 61)
-    scores = [np.cos(distance * OMEGA).sum()] * len(places)
+    positions = range(distance, 61)
+    scores = [np.cos(distance * OMEGA).sum()] * len(positions)
     if add:
-        scores = added_scores(distance)
-    settings = [{"i": i, "distance": distance, "add": add} for i in places]
-    shown = get_states(page, FIGURE, settings)
+        scores = score_sums(distance)
+    settings = [{"i": i, "distance": distance, "add": add} for i in positions]
+    states = get_states(page, FIGURE, settings)
     lowest, highest = min(scores), max(scores)
-    expected = {"i": places, "score": scores, "lowest": lowest, "highest": highest}
+    expected = {"i": positions, "score": scores, "lowest": lowest, "highest": highest}
     for name, values in expected.items():
-        actual = [result[name] for result in shown]
+        actual = [state[name] for state in states]
         np.testing.assert_allclose(actual, values, atol=1e-12)
     assert (highest - lowest > 5) == add
 
 
 def test_sentence_describes_moving_both(page: Page, live: Locator):
     for distance in range(21):
-        place = f"{distance} behind" if distance else "at the same place"
-        moves = f"Move both, i from {distance} to 60 with the key always {place}: "
-        shown = get_state(page, FIGURE, distance=distance, add=False)
-        stays = f"the score stays at {shown['score']:.2f}."
+        where = f"{distance} behind" if distance else "at the same place"
+        moves = f"Move both, i from {distance} to 60 with the key always {where}: "
+        state = get_state(page, FIGURE, distance=distance, add=False)
+        stays = f"the score stays at {state['score']:.2f}."
         expect(live).to_contain_text(moves + stays.replace("-", "−"))
         get_state(page, FIGURE, add=True)
-        scores = added_scores(distance)
+        scores = score_sums(distance)
         changes = f"the score changes, between {min(scores):.2f} and {max(scores):.2f}."
         expect(live).to_contain_text(moves + changes.replace("-", "−"))
 
@@ -120,14 +120,14 @@ def test_sign_is_approximate_if_rounded_terms_do_not_add_up(page: Page, live: Lo
     cases = [(30, distance, False) for distance in range(21)]
     cases += [(i, distance, True) for i in range(20, 61, 4) for distance in (0, 3, 20)]
     for i, distance, add in cases:
-        shown = get_state(page, FIGURE, i=i, distance=distance, add=add)
+        state = get_state(page, FIGURE, i=i, distance=distance, add=add)
         sentence = live.locator("p output").first.text_content() or ""
         sentence = sentence.replace("\xa0", " ")
         mode, terms, sign, total = SUM.fullmatch(sentence).groups()
         assert mode == ("Added" if add else "Turned")
         assert "-" not in sentence
-        assert read_numbers(terms) == pytest.approx(shown["products"], abs=0.0051)
-        assert read_numbers(total) == pytest.approx([shown["score"]], abs=0.0051)
+        assert read_numbers(terms) == pytest.approx(state["products"], abs=0.0051)
+        assert read_numbers(total) == pytest.approx([state["score"]], abs=0.0051)
         adds_up = abs(sum(read_numbers(terms)) - read_numbers(total)[0]) < 0.001
         assert sign == ("=" if adds_up else "≈"), sentence
         signs.add(sign)
@@ -161,7 +161,7 @@ def test_hands_differ_in_more_than_colour(page: Page, live: Locator):
     assert order.index("path live-key-tip") < order.index("circle live-query-tip")
 
 
-def test_key_is_never_before_the_beginning(page: Page):
+def test_key_is_never_before_position_zero(page: Page):
     before = get_state(page, FIGURE, i=7, distance=5, add=False)
     moved = get_state(page, FIGURE, distance=20)
     assert (before["i"], moved["i"]) == (7, 20)
@@ -215,7 +215,7 @@ def test_dials_fit_on_a_phone(open_page: Open, language: str):
 
 
 @pytest.mark.release
-def test_figure_is_in_the_language_of_its_page(open_page: Open):
+def test_text_is_in_page_language(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
     live = page.locator('[data-live="turning-hands"]')
     get_state(page, FIGURE, i=7, distance=1, add=False)
@@ -226,7 +226,7 @@ def test_figure_is_in_the_language_of_its_page(open_page: Open):
         ]
     )
     live.get_by_label("不旋轉，改成加上位置").check()
-    scores = added_scores(1)
+    scores = score_sums(1)
     expect(live.locator("p output").last).to_have_text(
         "兩者一起移動，i 從 1 到 60，鍵始終站在查詢前面 1 個位置：分數跟著變，"
         f"最低 {min(scores):.2f}，最高 {max(scores):.2f}。"

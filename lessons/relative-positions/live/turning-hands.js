@@ -7,7 +7,7 @@
   const { kit, mathematics } = d2lLive;
   const { html, svg, decimals } = kit;
   const LAST = 60;
-  const OMEGA = Array.from({ length: 3 }, (_, l) => 10000 ** ((-2 * l) / 16)); // of width 16, the first three
+  const OMEGA = Array.from({ length: 3 }, (_, l) => 10000 ** ((-2 * l) / 16)); // the first three of width 16
   const CONTENT = [1, 0];
 
   const direction = (angle) => [Math.cos(angle), Math.sin(angle)];
@@ -22,7 +22,7 @@
     return [x + cosine, y + sine];
   };
 
-  const score = (i, distance, add) => {
+  const compute = (i, distance, add) => {
     const hands = (position) => OMEGA.map((omega) => (add ? addDirection : turn)(CONTENT, position * omega));
     const [queries, keys] = [hands(i), hands(i - distance)];
     const products = queries.map((query, l) => mathematics.dot(query, keys[l]));
@@ -33,8 +33,8 @@
   const angleBetween = ([a, b], [c, d]) => kit.degrees(Math.abs(Math.atan2(a * d - b * c, a * c + b * d)));
 
   /**
-   * The hands of one dial. What is turned begins at the centre and ends at the rim. So does a position that is added,
-   * to a content which begins at the left and ends at the centre: their sum goes from the left to the rim.
+   * Draw the hands of one dial. A turned hand goes from the centre to the rim, and so does a position that is added.
+   * Its content then goes from the left to the centre, and their sum from the left to the rim.
    */
   const drawing = (query, key, add) => {
     const pivot = add ? -CONTENT[0] : 0;
@@ -76,25 +76,25 @@
     );
     content.textContent = words.content;
     const [scored, together, hint] = [kit.quiet(), kit.quiet(), html("p", { class: "live-note" })];
-    let chosen = 5; // the i that the reader chose, restored when the distance allows it
+    let chosenI = 5; // the reader's choice, restored when the distance allows it
 
     const state = () => {
       const now = { i: i.value, distance: distance.value, add: add.value };
       const all = Array.from(
         { length: LAST - now.distance + 1 },
-        (_, step) => score(now.distance + step, now.distance, now.add).score,
+        (_, step) => compute(now.distance + step, now.distance, now.add).score,
       );
       const [lowest, highest] = [Math.min(...all), Math.max(...all)];
-      return { ...now, ...score(now.i, now.distance, now.add), lowest, highest };
+      return { ...now, ...compute(now.i, now.distance, now.add), lowest, highest };
     };
     const sentence = ({ distance, lowest, highest }) => {
       const [low, high] = [lowest, highest].map((x) => decimals(x, 2));
-      const what = highest - lowest < 1e-9 ? words.stays(low) : words.changes(low, high);
-      return words.together(distance, LAST, what);
+      const result = highest - lowest < 1e-9 ? words.stays(low) : words.changes(low, high);
+      return words.together(distance, LAST, result);
     };
     const draw = () => {
       i.input.min = distance.value;
-      i.value = chosen;
+      i.value = chosenI;
       const now = state();
       for (const each of cells) each.draw(now);
       query.textContent = words.query(now.i);
@@ -109,10 +109,10 @@
     };
 
     const choose = () => {
-      chosen = i.value;
+      chosenI = i.value;
       update();
     };
-    const i = kit.slider(words.position, { min: 0, max: LAST, value: chosen }, choose);
+    const i = kit.slider(words.position, { min: 0, max: LAST, value: chosenI }, choose);
     const distance = kit.slider(words.distance, { min: 0, max: 20, value: 2 }, update);
     const add = kit.checkbox(words.add, update);
     root.append(
@@ -125,7 +125,7 @@
     );
     const announce = kit.announcer(root);
     const set = (control) => (value) => (control.value = value);
-    const controls = { i: (position) => (chosen = position), distance: set(distance), add: set(add) };
+    const controls = { i: (position) => (chosenI = position), distance: set(distance), add: set(add) };
     return { controls, draw, state };
   });
 }

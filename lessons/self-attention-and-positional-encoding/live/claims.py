@@ -1,4 +1,4 @@
-"""Check the live figures: they show the numbers of the lesson, and the keyboard operates them."""
+"""Test that the live figures show the lesson's numbers, and can be operated by keyboard."""
 
 import base64
 import io
@@ -26,7 +26,7 @@ def read_table(live: Locator) -> tuple[list[list[str]], str]:
 
 
 @pytest.mark.parametrize("path", [f"en/{LESSON}.html", "en/index.html"])
-def test_word_looks_around_as_the_notebook_prints(open_page: Open, path: str):
+def test_word_looks_around_as_in_notebook(open_page: Open, path: str):
     live = open_page(path).locator('[data-live="look-around"]')
     (output,) = read_cells(LESSON)["six-words"].outputs
     *lines, last = output["text"].splitlines()
@@ -40,18 +40,18 @@ def test_word_looks_around_as_the_notebook_prints(open_page: Open, path: str):
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("query", range(4))
-def test_words_look_around_by_the_formula(page: Page, query: int, masked: bool):
+def test_words_look_around_by_formula(page: Page, query: int, masked: bool):
     X = np.array([[1, -2], [0.5, 3], [2, 2], [-1, 0]])
     settings = {"sentence": "one two three four", "query": query, "masked": masked}
-    shown = get_state(page, "look-around", **settings, vectors=X.tolist())
+    state = get_state(page, "look-around", **settings, vectors=X.tolist())
     is_hidden = masked & (np.arange(4) > query)
     weights = softmax(np.where(is_hidden, -np.inf, X @ X[query]))
-    np.testing.assert_allclose(shown["weights"], weights, atol=1e-12)
-    np.testing.assert_allclose(shown["output"], weights @ X, atol=1e-12)
-    assert [score is None for score in shown["scores"]] == is_hidden.tolist()
+    np.testing.assert_allclose(state["weights"], weights, atol=1e-12)
+    np.testing.assert_allclose(state["output"], weights @ X, atol=1e-12)
+    assert [score is None for score in state["scores"]] == is_hidden.tolist()
 
 
-def test_reader_can_type_ask_mask_and_change_numbers(open_page: Open):
+def test_table_follows_sentence_query_mask_and_numbers(open_page: Open):
     page = open_page(f"en/{LESSON}.html")
     live = page.locator('[data-live="look-around"]')
     sentence = live.get_by_label("Type a sentence:")
@@ -76,66 +76,66 @@ def test_reader_can_type_ask_mask_and_change_numbers(open_page: Open):
     assert live.locator("tbody tr").count() == 8  # an empty sentence is ignored
 
 
-def test_clock_hands_are_a_row_of_the_encoding(page: Page):
+def test_clock_hands_match_row_of_encoding(page: Page):
     for i in (0, 1, 17, 59):
         values = get_state(page, "clock-hands", i=i)["values"]
         np.testing.assert_allclose(values, positional_encoding(60, 16)[i], atol=1e-12)
 
 
-def test_heat_map_has_the_notebooks_colours(page: Page):
+def test_heat_map_has_colours_of_notebook(page: Page):
     get_state(page, "heatmap", d=32, base=10000, length=60)
     groups = read_figure(LESSON, "encoding-heatmap").iter(f"{SVG}g")
     (heat_map,) = filter(drawing.is_heat_map, groups)
     expected = drawing.read_heat_map(heat_map)[..., :3]
     assert expected.shape == (60, 32, 3)
     canvas = page.locator('[data-live="heatmap"] canvas')
-    _, _, picture = canvas.evaluate("canvas => canvas.toDataURL()").partition(",")
-    image = Image.open(io.BytesIO(base64.b64decode(picture))).convert("RGB")
-    shown = np.asarray(image.resize((32, 60), Image.Resampling.NEAREST), dtype=int)
-    # Levels are from 0 to 255, and the notebook's map has 256 colours.
-    assert np.abs(shown - expected).max() <= 6
+    _, _, data = canvas.evaluate("canvas => canvas.toDataURL()").partition(",")
+    image = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
+    colours = np.asarray(image.resize((32, 60), Image.Resampling.NEAREST), dtype=int)
+    # Levels are from 0 to 255; the notebook's map has only 256 colours.
+    assert np.abs(colours - expected).max() <= 6
 
 
 @pytest.mark.parametrize(("d", "base"), [(7, 100), (32, 10000), (64, 100000)])
-def test_heat_map_is_right_at_any_width_and_base(page: Page, d: int, base: int):
-    shown = get_state(page, "heatmap", d=d, base=base, length=20)
+def test_heat_map_matches_formula_at_any_width_and_base(page: Page, d: int, base: int):
+    state = get_state(page, "heatmap", d=d, base=base, length=20)
     column = np.arange(d)
-    angle = np.arange(20)[:, None] / float(shown["base"]) ** (2 * (column // 2) / d)
+    angle = np.arange(20)[:, None] / float(state["base"]) ** (2 * (column // 2) / d)
     expected = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
-    np.testing.assert_allclose(shown["P"], expected, atol=1e-12)
+    np.testing.assert_allclose(state["P"], expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("i", [20, 28, 36])
-def test_dot_products_are_those_of_the_encoding(page: Page, i: int):
+def test_dot_products_match_encoding(page: Page, i: int):
     P = positional_encoding(60, 32)
-    shown = get_state(page, "dot-product", i=i, distance=0)
+    state = get_state(page, "dot-product", i=i, distance=0)
     expected = [P[i] @ P[i - distance] for distance in range(-20, 21)]
-    np.testing.assert_allclose(shown["products"], expected, atol=1e-9)
-    assert shown["product"] == pytest.approx(16)
-    assert shown["spread"] < 5e-5
+    np.testing.assert_allclose(state["products"], expected, atol=1e-9)
+    assert state["product"] == pytest.approx(16)
+    assert state["spread"] < 5e-5
 
 
-def test_rotation_carries_a_position_to_its_target(page: Page):
+def test_rotation_turns_position_to_target(page: Page):
     P = positional_encoding(80, 8)
     matrices = []
     for i in (0, 7, 59):
-        shown = get_state(page, "rotation", i=i, delta=5)
-        assert shown["residual"] < 1e-12
-        np.testing.assert_allclose(np.ravel(shown["turned"]), P[i + 5], atol=1e-12)
-        matrices.append(shown["matrices"])
+        state = get_state(page, "rotation", i=i, delta=5)
+        assert state["residual"] < 1e-12
+        np.testing.assert_allclose(np.ravel(state["turned"]), P[i + 5], atol=1e-12)
+        matrices.append(state["matrices"])
     assert matrices[0] == matrices[1] == matrices[2]
 
 
-def test_shuffling_matters_with_positions_alone(page: Page):
+def test_shuffling_matters_only_with_positions(page: Page):
     order = [3, 0, 5, 1, 4, 2]  # as in the notebook
-    without = get_state(page, "shuffle", order=order, positions=False)
-    assert without["difference"]["outputs"] < 5e-5
-    np.testing.assert_allclose(np.sum(without["weights"], axis=1), 1)
+    without_positions = get_state(page, "shuffle", order=order, positions=False)
+    assert without_positions["difference"]["outputs"] < 5e-5
+    np.testing.assert_allclose(np.sum(without_positions["weights"], axis=1), 1)
     with_positions = get_state(page, "shuffle", order=order, positions=True)
     assert with_positions["difference"]["outputs"] > 0.01
 
 
-def test_arrow_keys_read_the_heat_map(page: Page):
+def test_arrow_keys_move_probe_of_heat_map(page: Page):
     live = page.locator('[data-live="heatmap"]')
     before = get_state(page, "heatmap")
     live.locator("[tabindex='0']").first.focus()
@@ -152,10 +152,3 @@ def test_reduced_motion_stops_animations(open_page: Open):
     live = page.locator('[data-live="shuffle"]')
     live.get_by_role("button", name="Shuffle").click()
     assert live.evaluate("root => root.getAnimations({ subtree: true }).length") == 0
-
-
-@pytest.mark.release
-def test_figure_is_in_the_language_of_its_page(open_page: Open):
-    page = open_page(f"zh-TW/{LESSON}.html")
-    live = page.locator('[data-live="shuffle"]')
-    expect(live.get_by_role("button", name="打亂")).to_be_visible()

@@ -8,8 +8,8 @@
   const D = 16;
   const LAST = 59;
 
-  // A hand takes 150 of the 250 ms of a step to move, and then rests: a clock ticks. For readers who asked
-  // for less motion Play still works, as it is their own choice, but in whole steps, and only one a second.
+  // A hand moves for 150 of a step's 250 ms and then rests, like the hand of a ticking clock. For readers who
+  // asked for less motion Play still works, since they choose it, but in whole steps, one per second.
   const GLIDE = 150;
   const pace = () => (kit.calm.matches ? 1000 : 250);
 
@@ -25,7 +25,7 @@
     ];
   };
 
-  /** A clock that can be drawn at any position, and labelled with the numbers of a whole one. */
+  /** Create a clock that is drawn at any position, and labelled at whole positions. */
   const clock = (omega, j, words) => {
     const { node: dial, hands } = kit.dial();
     const [sine, cosine] = [quiet({ class: "live-across" }), quiet({ class: "live-upward" })];
@@ -50,7 +50,7 @@
   kit.figure("clock-hands", (root, words) => {
     const clocks = encoding.frequencies(D).map((omega, j) => clock(omega, j, words));
     let request = null; // the next frame, while the clocks play
-    let stepped; // when i last changed
+    let lastStep; // when i last changed
 
     const draw = () => {
       for (const each of clocks) {
@@ -67,21 +67,21 @@
     };
 
     const frame = (now) => {
-      if (now - stepped >= pace()) {
+      if (now - lastStep >= pace()) {
         if (i.value === LAST) return pause();
         i.value += 1;
-        stepped = now;
+        lastStep = now;
         for (const each of clocks) each.label(i.value);
       }
-      const glided = kit.calm.matches ? 1 : Math.min(1, (now - stepped) / GLIDE);
-      for (const each of clocks) each.draw(i.value - 1 + glided);
+      const progress = kit.calm.matches ? 1 : Math.min(1, (now - lastStep) / GLIDE);
+      for (const each of clocks) each.draw(i.value - 1 + progress);
       request = requestAnimationFrame(frame);
     };
 
     const toggle = () => {
       if (request !== null) return pause();
       if (i.value === LAST) i.value = 0;
-      stepped = -Infinity; // the first step is taken at once
+      lastStep = -Infinity; // the first step is taken at once
       play.textContent = words.pause;
       request = requestAnimationFrame(frame);
     };

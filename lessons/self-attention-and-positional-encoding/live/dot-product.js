@@ -8,21 +8,21 @@
   const { html, decimals } = kit;
   const { plot, line, text, circle } = d2lLive.plot;
   const D = 32;
-  const FAR = 20;
+  const REACH = 20;
   const P = encoding.matrix(60, D);
-  const DISTANCES = Array.from({ length: 2 * FAR + 1 }, (_, k) => k - FAR);
+  const DISTANCES = Array.from({ length: 2 * REACH + 1 }, (_, k) => k - REACH);
   const ROWS = [20, 28, 36];
 
   const curve = (i) => DISTANCES.map((distance) => mathematics.dot(P[i], P[i - distance]));
   const REFERENCES = ROWS.map(curve);
 
-  /** Where the two positions are, and how far the curve reaches around i; left and right end the line. */
+  /** Draw a line from left to right, with the two positions and the range of the curve around i. */
   const ruler = (left, right, { i, distance }) => {
     const x = (position) => left + (position / (P.length - 1)) * (right - left);
     const j = i - distance;
     return [
       line(left, 28, right, 28, "live-tick"),
-      line(x(i - FAR), 28, x(i + FAR), 28, "live-reach"),
+      line(x(i - REACH), 28, x(i + REACH), 28, "live-reach"),
       circle(x(i), 28, 6, "live-start"),
       circle(x(j), 28, 9, "live-target"),
       text(left - 12, 32, "0", "end"),
@@ -32,13 +32,13 @@
     ];
   };
 
-  /** All that is drawn over the grid. */
+  /** Return everything that is drawn over the grid. */
   const parts = ({ x, y, guide, curve: path }, now) => {
-    const thick = (k) => ({ "stroke-width": 12 - 4 * k }); // one within the other
+    const strokeWidth = (k) => ({ "stroke-width": 12 - 4 * k }); // each inside the one before
     return [
-      ...ruler(x(-FAR), x(FAR), now),
+      ...ruler(x(-REACH), x(REACH), now),
       guide(now.distance),
-      ...REFERENCES.map((values, k) => path(DISTANCES, values, "live-reference", thick(k))),
+      ...REFERENCES.map((values, k) => path(DISTANCES, values, "live-reference", strokeWidth(k))),
       path(DISTANCES, now.products, "live-curve"),
       circle(x(now.distance), y(now.product), 7, "live-target"),
     ];
@@ -46,11 +46,11 @@
 
   kit.figure("dot-product", (root, words) => {
     const [name, value, spread] = [html("span"), kit.quiet(), kit.quiet()];
-    const chosen = html("span", { class: "live-mark-curve" });
+    const curveMark = html("span", { class: "live-mark-curve" });
     const references = html("span", { class: "live-mark-reference" }, words.references(ROWS));
     const state = () => {
       const products = curve(i.value);
-      const product = products[distance.value + FAR];
+      const product = products[distance.value + REACH];
       const difference = Math.max(...REFERENCES.map((r) => mathematics.difference(products, r)));
       return { i: i.value, distance: distance.value, product, products, spread: difference };
     };
@@ -59,7 +59,7 @@
       const [a, b] = [now.i, now.i - now.distance].map(kit.subscript);
       name.textContent = `p${a} · p${b} = `;
       value.value = decimals(now.product, 4);
-      chosen.textContent = `i = ${now.i}`;
+      curveMark.textContent = `i = ${now.i}`;
       spread.value = kit.tiny(now.spread);
       const label = words.plot(now.i, decimals(now.distance, 0), value.value);
       canvas.draw(label, () => parts(canvas, now));
@@ -68,8 +68,8 @@
       draw();
       announce(name.textContent + value.value);
     };
-    const i = kit.slider(words.position, { min: FAR, max: 59 - FAR, value: 28 }, update);
-    const range = { min: -FAR, max: FAR, value: 0 };
+    const i = kit.slider(words.position, { min: REACH, max: 59 - REACH, value: 28 }, update);
+    const range = { min: -REACH, max: REACH, value: 0 };
     const distance = kit.slider(words.distance, range, update, (x) => decimals(x, 0));
 
     const point = (x) => {
@@ -79,7 +79,7 @@
     const frame = {
       height: 320,
       top: 84, // room for the ruler
-      x: { name: words.distance, ticks: [-FAR, -10, 0, 10, FAR] },
+      x: { name: words.distance, ticks: [-REACH, -10, 0, 10, REACH] },
       y: { name: words.product, ticks: [0, 4, 8, 12, D / 2] },
     };
     const canvas = plot(frame, draw, point);
@@ -88,10 +88,10 @@
       html("div", { class: "live-controls" }, i.node, distance.node),
       html("p", {}, name, value),
       canvas.node,
-      html("p", { class: "live-legend" }, chosen, references, html("div", {}, words.spread, spread)),
+      html("p", { class: "live-legend" }, curveMark, references, html("div", {}, words.spread, spread)),
     );
     const announce = kit.announcer(root);
-    const controls = { i: (row) => (i.value = row), distance: (far) => (distance.value = far) };
+    const controls = { i: (row) => (i.value = row), distance: (value) => (distance.value = value) };
     return { controls, draw, state };
   });
 }

@@ -11,14 +11,14 @@
     "#053061 #2166ac #4393c3 #92c5de #d1e5f0 #f7f7f7 #fddbc7 #f4a582 #d6604d #b2182b #67001f".split(" ");
   const RGB = ANCHORS.map((hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)));
 
-  /** The colour of a number from -1 to 1, between the two anchors beside it. */
+  /** Return the colour of a number from -1 to 1, interpolated between two anchors. */
   const colour = (x) => {
-    const at = ((x + 1) / 2) * (RGB.length - 1);
-    const k = Math.min(Math.floor(at), RGB.length - 2);
-    return RGB[k].map((low, channel) => low + (at - k) * (RGB[k + 1][channel] - low));
+    const index = ((x + 1) / 2) * (RGB.length - 1);
+    const k = Math.min(Math.floor(index), RGB.length - 2);
+    return RGB[k].map((low, channel) => low + (index - k) * (RGB[k + 1][channel] - low));
   };
 
-  /** One pixel per number; the style sheet scales them up without blurring. */
+  /** Paint one pixel per number; the style sheet scales them up without blurring. */
   const paint = (canvas, P) => {
     [canvas.width, canvas.height] = [P[0].length, P.length];
     const pixels = P.flat().flatMap((x) => [...colour(x), 255]);
@@ -26,7 +26,7 @@
     canvas.getContext("2d").putImageData(image, 0, 0);
   };
 
-  /** Numbers beside an axis with n cells, each in the middle of its cell. */
+  /** Return the numbers beside an axis with n cells, each in the middle of its cell. */
   const ticks = (n, edge) => {
     const step = [1, 2, 5, 10].find((s) => n / s <= 8) ?? 20;
     return Array.from({ length: Math.ceil(n / step) }, (_, k) =>
@@ -40,42 +40,42 @@
     return `P[${row}, ${column}] = ${wave}(${angle}) = ${decimals(value, 4)}`;
   };
 
-  const baseOf = (tenths) => Number((10 ** (tenths / 10)).toPrecision(2));
+  const computeBase = (tenths) => Number((10 ** (tenths / 10)).toPrecision(2));
 
   kit.figure("heatmap", (root, words) => {
     const canvas = html("canvas", { role: "img" });
     const probe = html("span", { class: "live-probe" });
-    const reach = { role: "application", tabindex: 0, "aria-label": words.probe };
-    const map = html("div", { class: "live-map", ...reach }, canvas, probe);
+    const attributes = { role: "application", tabindex: 0, "aria-label": words.probe };
+    const map = html("div", { class: "live-map", ...attributes }, canvas, probe);
     const [rows, columns] = ["live-rows", "live-columns"].map((kind) => html("div", { class: kind }));
     const readout = kit.quiet();
-    const at = { row: 12, column: 6 }; // where the probe is
+    const cell = { row: 12, column: 6 }; // under the probe
     let P;
 
     const state = () => {
-      const value = P[at.row][at.column];
-      return { d: d.value, base: baseOf(base.value), length: length.value, P, ...at, value };
+      const value = P[cell.row][cell.column];
+      return { d: d.value, base: computeBase(base.value), length: length.value, P, ...cell, value };
     };
 
     const move = (row, column) => {
-      at.row = Math.min(Math.max(row, 0), length.value - 1);
-      at.column = Math.min(Math.max(column, 0), d.value - 1);
+      cell.row = Math.min(Math.max(row, 0), length.value - 1);
+      cell.column = Math.min(Math.max(column, 0), d.value - 1);
       const [width, height] = [100 / d.value, 100 / length.value];
-      const corner = `left: ${at.column * width}%; top: ${at.row * height}%`;
+      const corner = `left: ${cell.column * width}%; top: ${cell.row * height}%`;
       probe.style = `${corner}; width: ${width}%; height: ${height}%`;
       readout.value = formula(state());
     };
     const draw = () => {
-      P = encoding.matrix(length.value, d.value, baseOf(base.value));
+      P = encoding.matrix(length.value, d.value, computeBase(base.value));
       paint(canvas, P);
       canvas.setAttribute("aria-label", words.map(length.value, d.value));
       rows.replaceChildren(...ticks(length.value, "top"));
       columns.replaceChildren(...ticks(d.value, "left"));
-      move(at.row, at.column);
+      move(cell.row, cell.column);
     };
 
     const d = kit.slider(words.dimensions, { min: 2, max: 64, value: 32 }, draw);
-    const base = kit.slider(words.base, { min: 10, max: 50, value: 40 }, draw, (x) => String(baseOf(x)));
+    const base = kit.slider(words.base, { min: 10, max: 50, value: 40 }, draw, (x) => String(computeBase(x)));
     const length = kit.slider(words.length, { min: 8, max: 128, value: 60 }, draw);
 
     const point = ({ clientX, clientY }) => {
@@ -89,8 +89,8 @@
     map.addEventListener("keydown", (event) => {
       const step = kit.arrow(event);
       if (!step) return;
-      event.preventDefault(); // the page stays where it is
-      move(at.row + step[0], at.column + step[1]);
+      event.preventDefault(); // do not scroll the page
+      move(cell.row + step[0], cell.column + step[1]);
       announce(readout.value);
     });
 
@@ -118,8 +118,8 @@
       d: (width) => (d.value = width),
       base: (number) => (base.value = Math.round(10 * Math.log10(number))),
       length: (positions) => (length.value = positions),
-      row: (row) => (at.row = row),
-      column: (column) => (at.column = column),
+      row: (row) => (cell.row = row),
+      column: (column) => (cell.column = column),
     };
     return { controls, draw, state };
   });

@@ -10,9 +10,9 @@
   const MAX_WORDS = 8;
 
   const attend = (vectors, query, masked) => {
-    const scores = vectors.map((key, place) => (masked && place > query ? null : mathematics.dot(vectors[query], key)));
-    const seen = mathematics.softmax(scores.filter((score) => score !== null));
-    const weights = scores.map((score, place) => (score === null ? 0 : seen[place]));
+    const scores = vectors.map((key, index) => (masked && index > query ? null : mathematics.dot(vectors[query], key)));
+    const visibleWeights = mathematics.softmax(scores.filter((score) => score !== null));
+    const weights = scores.map((score, index) => (score === null ? 0 : visibleWeights[index]));
     const output = [0, 1].map((part) => mathematics.dot(weights, vectors.map((vector) => vector[part])));
     return { scores, weights, output };
   };
@@ -29,23 +29,23 @@
       return { ...inputs, ...attend(vectors, query, masked.value) };
     };
 
-    const number = (place, part, label) => {
+    const number = (index, part, label) => {
       const input = html("input", { type: "number", min: -9, max: 9, step: 1, "aria-label": label });
-      input.value = vectors[place][part];
+      input.value = vectors[index][part];
       input.addEventListener("input", () => {
-        vectors[place][part] = Number.isFinite(input.valueAsNumber) ? input.valueAsNumber : 0;
+        vectors[index][part] = Number.isFinite(input.valueAsNumber) ? input.valueAsNumber : 0;
         update();
       });
       return html("td", {}, input);
     };
-    const row = (word, place) => {
+    const row = (word, index) => {
       const ask = kit.button(word, () => {
-        query = place;
+        query = index;
         update();
       });
       const [score, bar, weight] = [html("td"), html("span", { class: "live-bar" }), html("td")];
       const [thing, action] = [words.thing, words.action].map((name, part) =>
-        number(place, part, words.label(name, word)),
+        number(index, part, words.label(name, word)),
       );
       const node = html("tr", {}, html("th", { scope: "row" }, ask), thing, action, score, html("td", {}, bar), weight);
       return { node, ask, score, bar, weight };
@@ -58,11 +58,11 @@
     };
     const draw = () => {
       const now = state();
-      rows.forEach(({ ask, score, bar, weight }, place) => {
-        ask.setAttribute("aria-pressed", place === query);
-        score.textContent = now.scores[place] === null ? "−∞" : decimals(now.scores[place], 0);
-        bar.style.width = `${100 * now.weights[place]}%`;
-        weight.textContent = decimals(now.weights[place], 2);
+      rows.forEach(({ ask, score, bar, weight }, index) => {
+        ask.setAttribute("aria-pressed", index === query);
+        score.textContent = now.scores[index] === null ? "−∞" : decimals(now.scores[index], 0);
+        bar.style.width = `${100 * now.weights[index]}%`;
+        weight.textContent = decimals(now.weights[index], 2);
       });
       const strongest = now.weights.indexOf(Math.max(...now.weights));
       const [before, after] = [vectors[query].map(String), now.output.map((x) => decimals(x, 2))];
@@ -94,7 +94,7 @@
         sentence.value = words;
         build();
       },
-      query: (place) => (query = place),
+      query: (index) => (query = index),
       masked: (hidden) => (masked.value = hidden),
       vectors: build,
     };

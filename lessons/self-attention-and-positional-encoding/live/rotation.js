@@ -1,6 +1,6 @@
 // From position i to i + delta by one matrix per pair of columns, which is the same for every i.
-//   state()  {i, delta, matrices, turned, target, residual}: the 2 x 2 matrix of each of the four pairs, what
-//            it makes of the pair at i, the pair at i + delta, and the largest difference of the last two
+//   state()  {i, delta, matrices, turned, target, residual}: the 2 x 2 matrix of each of the four pairs, the pair
+//            at i turned by it, the pair at i + delta, and the largest difference of the last two
 //   set({i, delta})  i from 0 to 59, delta from -20 to 20; i is kept at -delta or more: i + delta >= 0
 "use strict";
 {
@@ -18,7 +18,7 @@
     return { i, delta, matrices, turned, target, residual: mathematics.difference(turned, target) };
   };
 
-  /** The way from one angle to another. It winds outward, which tells more than one turn from less. */
+  /** Draw a spiral from one angle to another. It winds outward, so that several turns do not overlap. */
   const spiral = (from, turn) => {
     const steps = 4 + Math.ceil(Math.abs(turn) * 8);
     const points = Array.from({ length: steps + 1 }, (_, k) => {
@@ -28,7 +28,7 @@
     return svg("polyline", { class: "live-way", points: points.join(" ") });
   };
 
-  /** Everything on one dial, drawn from the pairs themselves: (sin, cos) is a point (x, y). */
+  /** Draw everything on one dial. A pair (sin, cos) is the point (x, y). */
   const drawing = (start, turn, ...points) => {
     const [from, to, target] = points.map(([sine, cosine]) => [sine, -cosine]); // SVG counts y downward
     return [
@@ -41,7 +41,7 @@
     ];
   };
 
-  /** One pair of columns: its dial, its matrix, and the angle of the matrix. */
+  /** Show one pair of columns: its dial, its matrix, and the angle of the matrix. */
   const cell = (omega, j, words) => {
     const { node: dial, hands } = kit.dial();
     const entries = Array.from({ length: 4 }, () => quiet());
@@ -64,12 +64,12 @@
       html("span", { class: `live-mark-${kind}` }),
     );
     const [norm, residual] = [html("span"), quiet()];
-    let chosen = 3; // the i that the reader chose, restored when delta allows it
+    let chosenI = 3; // the reader's choice, restored when delta allows it
 
     const state = () => compute(i.value, delta.value);
     const draw = () => {
       i.input.min = Math.max(0, -delta.value);
-      i.value = chosen;
+      i.value = chosenI;
       const now = state();
       for (const each of cells) each.draw(now);
       start.textContent = words.at(now.i);
@@ -85,10 +85,10 @@
     };
 
     const choose = () => {
-      chosen = i.value;
+      chosenI = i.value;
       update();
     };
-    const i = kit.slider(words.position, { min: 0, max: 59, value: chosen }, choose);
+    const i = kit.slider(words.position, { min: 0, max: 59, value: chosenI }, choose);
     const delta = kit.slider(words.offset, { min: -20, max: 20, value: 5 }, update, (x) => decimals(x, 0));
     root.append(
       html("div", { class: "live-controls" }, i.node, delta.node),
@@ -98,7 +98,7 @@
       html("p", { class: "live-hint" }, words.hint),
     );
     const announce = kit.announcer(root);
-    const controls = { i: (position) => (chosen = position), delta: (offset) => (delta.value = offset) };
+    const controls = { i: (position) => (chosenI = position), delta: (offset) => (delta.value = offset) };
     return { controls, draw, state };
   });
 }

@@ -1,6 +1,6 @@
 // Attention among six tokens, in any order, with and without a positional encoding.
 //   state()  {tokens, order, positions, weights, outputs, difference: {weights, outputs}}: order[k] is the
-//            token in place k; difference compares with the sentence in order, its results shuffled likewise
+//            token at position k; difference compares with the results of the original order, shuffled likewise
 //   set({order, positions})  a permutation of 0 to 5; true or false
 "use strict";
 {
@@ -8,7 +8,7 @@
   const { html, decimals } = kit;
   const N = 6;
   const D = 8;
-  const IN_ORDER = [0, 1, 2, 3, 4, 5];
+  const ORIGINAL_ORDER = [0, 1, 2, 3, 4, 5];
 
   const random = mathematics.generator(1);
   const X = mathematics.normal(random, N, D);
@@ -21,17 +21,17 @@
   };
 
   const compute = (order, positions) => {
-    const shuffled = (rows) => order.map((k) => rows[k]);
-    const { weights, outputs } = attend(shuffled(X), positions);
+    const reorder = (rows) => order.map((k) => rows[k]);
+    const { weights, outputs } = attend(reorder(X), positions);
     const original = attend(X, positions);
     const difference = {
-      weights: mathematics.difference(weights, shuffled(original.weights).map(shuffled)),
-      outputs: mathematics.difference(outputs, shuffled(original.outputs)),
+      weights: mathematics.difference(weights, reorder(original.weights).map(reorder)),
+      outputs: mathematics.difference(outputs, reorder(original.outputs)),
     };
     return { order, positions, weights, outputs, difference };
   };
 
-  /** Let an element glide to its place from this many widths and heights away. */
+  /** Let an element glide to its position from this many widths and heights away. */
   const glide = (node, columns, rows) => {
     if (kit.calm.matches || !(columns || rows)) return;
     const start = { transform: `translate(${100 * columns}%, ${100 * rows}%)` };
@@ -40,34 +40,34 @@
 
   kit.figure("shuffle", (root, words) => {
     const dice = mathematics.generator(6); // everyone sees the same shuffles, one after the other
-    const columns = IN_ORDER.map((place) => kit.button("", () => move(place, (place + 1) % N)));
-    const rows = IN_ORDER.map(() => html("span"));
-    const cells = IN_ORDER.map(() => IN_ORDER.map(() => html("span", { class: "live-weight" })));
+    const columns = ORIGINAL_ORDER.map((position) => kit.button("", () => move(position, (position + 1) % N)));
+    const rows = ORIGINAL_ORDER.map(() => html("span"));
+    const cells = ORIGINAL_ORDER.map(() => ORIGINAL_ORDER.map(() => html("span", { class: "live-weight" })));
     const weights = html("div", { class: "live-tokens", role: "img" });
-    weights.append(...IN_ORDER.flatMap((row) => [rows[row], ...cells[row]]));
+    weights.append(...ORIGINAL_ORDER.flatMap((row) => [rows[row], ...cells[row]]));
     const [weightsDifference, outputsDifference] = [kit.quiet(), kit.quiet()];
-    let order = IN_ORDER;
+    let order = ORIGINAL_ORDER;
 
     const state = () => ({ tokens: words.tokens, ...compute(order, positions.value) });
     const sentence = () => order.map((k) => words.tokens[k]).join(" ");
-    const strongest = (now) =>
-      now.weights.map((row, place) => {
+    const describeStrongest = (now) =>
+      now.weights.map((row, position) => {
         const weight = Math.max(...row);
-        const [query, key] = [place, row.indexOf(weight)].map((at) => words.tokens[order[at]]);
+        const [query, key] = [position, row.indexOf(weight)].map((index) => words.tokens[order[index]]);
         return words.strongest(query, key, decimals(weight, 2));
       });
     const draw = () => {
       const now = state();
-      order.forEach((token, place) => {
+      order.forEach((token, position) => {
         const word = words.tokens[token];
-        columns[place].textContent = rows[place].textContent = word;
-        columns[place].setAttribute("aria-label", words.token(word, place + 1));
-        now.weights[place].forEach((weight, column) => {
-          cells[place][column].textContent = decimals(weight, 2);
-          cells[place][column].style.setProperty("--weight", weight);
+        columns[position].textContent = rows[position].textContent = word;
+        columns[position].setAttribute("aria-label", words.token(word, position + 1));
+        now.weights[position].forEach((weight, column) => {
+          cells[position][column].textContent = decimals(weight, 2);
+          cells[position][column].style.setProperty("--weight", weight);
         });
       });
-      weights.setAttribute("aria-label", words.map(strongest(now)));
+      weights.setAttribute("aria-label", words.map(describeStrongest(now)));
       weightsDifference.value = decimals(now.difference.weights, 4);
       outputsDifference.value = decimals(now.difference.outputs, 4);
     };
@@ -76,37 +76,37 @@
       announce(words.summary(sentence(), weightsDifference.value, outputsDifference.value));
     };
 
-    /** Every place shows another token at once; what is seen to move is the way it came. */
+    /** Show the tokens in another order, and let each glide from its previous position. */
     const arrange = (next) => {
-      const way = next.map((token, place) => order.indexOf(token) - place);
+      const shifts = next.map((token, position) => order.indexOf(token) - position);
       order = next;
       update();
-      way.forEach((down, row) => {
-        glide(columns[row], down, 0);
-        glide(rows[row], 0, down);
-        way.forEach((across, column) => glide(cells[row][column], across, down));
+      shifts.forEach((rowShift, row) => {
+        glide(columns[row], rowShift, 0);
+        glide(rows[row], 0, rowShift);
+        shifts.forEach((columnShift, column) => glide(cells[row][column], columnShift, rowShift));
       });
     };
     const move = (from, to) => {
-      const next = order.filter((_, place) => place !== from);
+      const next = order.filter((_, position) => position !== from);
       next.splice(to, 0, order[from]);
       arrange(next);
       columns[to].focus();
     };
     const shuffle = () => {
       let next = order;
-      while ([order, IN_ORDER].some((old) => String(old) === String(next))) {
+      while ([order, ORIGINAL_ORDER].some((old) => String(old) === String(next))) {
         next = mathematics.permutation(dice, N);
       }
       arrange(next);
     };
 
     const positions = kit.checkbox(words.positions, update);
-    const buttons = [kit.button(words.shuffle, shuffle), kit.button(words.order, () => arrange(IN_ORDER))];
-    columns.forEach((node, place) =>
+    const buttons = [kit.button(words.shuffle, shuffle), kit.button(words.order, () => arrange(ORIGINAL_ORDER))];
+    columns.forEach((node, position) =>
       node.addEventListener("keydown", (event) => {
-        const to = place + kit.arrow(event)?.[1];
-        if (to !== place && to in columns) move(place, to);
+        const to = position + kit.arrow(event)?.[1];
+        if (to !== position && to in columns) move(position, to);
       }),
     );
     const head = html("div", { class: "live-tokens" }, html("small", {}, words.axes), ...columns);

@@ -134,7 +134,6 @@ class Adapter(ABC):
     OUTPUT_NAMES = ("output",)
     LAYERS_PREFIX = "layers."
     READER_OUTPUT = "output.0", "output.2"  # the last two linear layers of a lesson's reader
-    HAND_DTYPE = "float32"  # the dtype of the clock hands that a lesson rotates
     ADDNORM_ARGS: tuple[Any, ...] = (8, 0.0)  # AddNorm's arguments
     # The first argument of the long forms; none if layers infer it from the input.
     FEATURES_ARGS: tuple[int, ...] = (8,)
@@ -352,25 +351,16 @@ class Adapter(ABC):
     def lesson_projections(self, names: dict[str, Any], layer: str = "attention") -> Arrays:
         return self.projections(names[layer])
 
-    def lesson_encode(
-        self, layer: Any, X: NDArray[Any], offset: int = 0, training: bool = False
-    ) -> NDArray[Any]:
+    def lesson_encode(self, layer: Any, X: NDArray[Any], offset: int = 0) -> NDArray[Any]:
         """Return the output of a layer of the lesson's own class ``PositionalEncoding`` for ``X``."""
-        return self.layer(layer)(X, offset=offset, training=training)
+        return self.layer(layer)(X, offset=offset)
 
     def lesson_new_encoding(self, names: dict[str, Any], *args: Any, max_len: int) -> Any:
         """Make a layer of the lesson's own class ``PositionalEncoding``."""
         return names["PositionalEncoding"](*args, max_len=max_len)
 
-    def lesson_rotate(self, names: dict[str, Any], X: NDArray[Any]) -> NDArray[Any]:
-        """Rotate queries or keys as the lesson's rotary attention does."""
-        return np.asarray(self.to_numpy(names["RotaryAttention"](0).rotate(self.tensor(X))))
-
     def lesson_relative_scores(self, names: dict[str, Any], X: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(self.to_numpy(names["relative"].scores(self.tensor(X))))
-
-    def lesson_relative_output(self, names: dict[str, Any], X: Any) -> Any:
-        return names["relative"](X)
 
     def lesson_state_names(self, layer: Any) -> list[str]:
         """Return the names of everything in a layer that is trained or saved."""
@@ -379,12 +369,6 @@ class Adapter(ABC):
     def lesson_draw(self, names: dict[str, Any], function: str, *args: Any) -> list[NDArray[Any]]:
         """Return the arrays that the lesson's function of this name draws at random."""
         return self.to_numpy(names[function](*args))
-
-    def lesson_map(
-        self, names: dict[str, Any], function: str, arguments: list[tuple[Any, ...]]
-    ) -> list[Any]:
-        """Call the lesson's function of this name with each of these arguments."""
-        return [names[function](*args) for args in arguments]
 
     def lesson_error(
         self, names: dict[str, Any], width: NDArray[Any], without_itself: bool

@@ -15,9 +15,9 @@
       apart: (angle) => `${angle}° apart`,
       sum: (added, sum) => `${added ? "Added" : "Turned"}: ${sum}.`,
       // The first i is the distance: the key is then at 0.
-      together: (distance, last, what) =>
+      together: (distance, last, result) =>
         `Move both, i from ${distance} to ${last} with the key always ` +
-        `${distance ? `${distance} behind` : "at the same place"}: ${what}`,
+        `${distance ? `${distance} behind` : "at the same place"}: ${result}`,
       stays: (score) => `the score stays at ${score}.`,
       changes: (lowest, highest) => `the score changes, between ${lowest} and ${highest}.`,
       hint: (added) =>
@@ -41,9 +41,9 @@
       product: "內積",
       apart: (angle) => `夾角 ${angle}°`,
       sum: (added, sum) => `${added ? "加上位置" : "旋轉"}：${sum}。`,
-      together: (distance, last, what) =>
+      together: (distance, last, result) =>
         `兩者一起移動，i 從 ${distance} 到 ${last}，鍵始終` +
-        `${distance ? `站在查詢前面 ${distance} 個位置` : "和查詢在同一個位置"}：${what}`,
+        `${distance ? `站在查詢前面 ${distance} 個位置` : "和查詢在同一個位置"}：${result}`,
       stays: (score) => `分數一直是 ${score}。`,
       changes: (lowest, highest) => `分數跟著變，最低 ${lowest}，最高 ${highest}。`,
       hint: (added) =>

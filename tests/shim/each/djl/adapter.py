@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.lessons.java.values import Code, JavaObject, Names, render_call, render_literal
+from tests.lessons.java.values import Code, JavaObject, Names, render_literal
 
 Arrays = dict[str, np.ndarray]
 MANAGER = Code("manager")
@@ -12,7 +12,6 @@ PROJECTIONS = "W_q", "W_k", "W_v", "W_o"
 
 
 class Adapter:
-    HAND_DTYPE = "float64"
     IS_FUSED = False
 
     def __init__(self) -> None:
@@ -53,12 +52,6 @@ class Adapter:
         return [*arrays, examples.answers]
 
     @staticmethod
-    def lesson_map(names: Names, function: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
-        """Call the function in one expression, since each takes the kernel a tenth of a second."""
-        calls = ", ".join(render_call(function, *args) for args in arguments)
-        return names.java.get(f"List.of({calls})")
-
-    @staticmethod
     def projections(block: JavaObject, roles: str = "qkvo") -> Arrays:
         names = [f"W_{role}" for role in roles]
         return {name: W.T for name, (W,) in zip(names, block.parameters(*names), strict=True)}
@@ -78,25 +71,15 @@ class Adapter:
         return names["relative"].call("scores", X)
 
     @staticmethod
-    def lesson_relative_output(names: Names, X: np.ndarray) -> np.ndarray:
-        return names["relative"].call("forward", X)
-
-    @staticmethod
-    def lesson_rotate(names: Names, X: np.ndarray) -> np.ndarray:
-        return names["new RotaryAttention"](0).call("rotate", X)
-
-    @staticmethod
     def lesson_new_encoding(
         names: Names, num_hiddens: int, dropout: float, max_len: int
     ) -> JavaObject:
         return names["new PositionalEncoding"](num_hiddens, Code(f"{dropout}f"), max_len)
 
     @staticmethod
-    def lesson_encode(
-        layer: JavaObject, X: np.ndarray, offset: int = 0, training: bool = False
-    ) -> np.ndarray:
+    def lesson_encode(layer: JavaObject, X: np.ndarray, offset: int = 0) -> np.ndarray:
         inputs = Code(f"new NDList({render_literal(X)}, manager.create({offset}))")
-        return layer.call("forward", Code("parameters"), inputs, training)[0]
+        return layer.call("forward", Code("parameters"), inputs, False)[0]
 
     @staticmethod
     def lesson_state_names(layer: JavaObject) -> list[str]:

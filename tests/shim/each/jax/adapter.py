@@ -257,11 +257,8 @@ class Adapter(adapter.Adapter):
         variables = {"attention": "attention_variables", "small_attention": "small_variables"}
         return super().lesson_projections(names, variables[layer])
 
-    def lesson_encode(
-        self, layer: nn.Module, X: NDArray[Any], offset: int = 0, training: bool = False
-    ) -> NDArray[Any]:
-        rngs = {"dropout": jax.random.key(0)} if training else None
-        return np.asarray(layer.apply({}, X, training=training, offset=offset, rngs=rngs))
+    def lesson_encode(self, layer: nn.Module, X: NDArray[Any], offset: int = 0) -> NDArray[Any]:
+        return np.asarray(layer.apply({}, X, offset=offset))
 
     def lesson_state_names(self, layer: nn.Module) -> list[str]:
         return [*layer.init(jax.random.key(0), np.zeros((1, 8, layer.num_hiddens), "float32"))]

@@ -153,10 +153,8 @@ class Adapter(adapter.Adapter):
     def build_unused(self) -> nn.Block:
         return nn.Dense(1)
 
-    def lesson_encode(
-        self, layer: nn.Block, X: NDArray[Any], offset: int = 0, training: bool = False
-    ) -> NDArray[Any]:
-        return Layer(layer)(X, offset, training=training)  # Gluon takes no keyword arguments
+    def lesson_encode(self, layer: nn.Block, X: NDArray[Any], offset: int = 0) -> NDArray[Any]:
+        return Layer(layer)(X, offset)  # Gluon takes no keyword arguments
 
     def lesson_state_names(self, layer: nn.Block) -> list[str]:
         with NamedTemporaryFile() as file:
