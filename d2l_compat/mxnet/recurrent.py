@@ -148,7 +148,7 @@ class RNNModelScratch:
         init_state: Callable[..., Any],
         forward_fn: Callable[..., tuple[np.ndarray, Any]],
     ) -> None:
-        """Create the parameters, ``params``, and keep the functions.
+        """Create the parameters, ``params``, and store the functions.
 
         ``get_params(vocab_size, num_hiddens, device)`` returns parameters, ``init_state(batch_size, num_hiddens,
         device)`` a state, and ``forward_fn(X, state, params)`` logits (steps * batch, vocab_size) and the new state,
@@ -217,7 +217,7 @@ def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Conte
 def grad_clipping(net: Any, theta: float) -> None:
     """Scale the gradients of ``net`` in place so that their joint norm is at most ``theta``.
 
-    They are those of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError if ``theta`` is
+    These belong to a layer's parameters, or to ``net.params``. Raises TypeError or ValueError if ``theta`` is
     not a number above 0.
     """
     theta = shared.clipping_threshold(theta)

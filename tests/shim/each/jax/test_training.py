@@ -68,7 +68,7 @@ from d2l_compat import jax as d2l
 assert "optax" not in sys.modules, "it is imported when it is needed"
 import jax, flax.linen as nn, numpy as np
 first, second = jax.devices()
-d2l.Trainer.devices._gpus = lambda: [second]
+d2l.Trainer.devices._list_gpus = lambda: [second]
 
 
 class Rows(d2l.DataModule):
