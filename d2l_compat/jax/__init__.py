@@ -1,10 +1,10 @@
 """``d2l.jax`` on today's JAX and Flax: ``from d2l_compat import jax as d2l``.
 
-Attention layers and positions are in ``attention``, ``additive`` and ``relative``, models made of
-them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
-helpers in ``devices``, array functions and ``get_key`` in ``tensors``, what a layer costs in
-``counting``; plots are the same for every framework. The modules for D2L's other chapters are
-loaded when one of their names is first used.
+Attention layers and positional encodings are in ``attention``, ``additive`` and ``relative``, models
+built of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
+helpers in ``devices``, array functions and ``get_key`` in ``tensors``, the cost of layers in
+``counting``. Plots are the same for every framework. What other chapters use is in the modules that
+``LAZY_MODULES`` lists.
 """
 
 from typing import TYPE_CHECKING, Any

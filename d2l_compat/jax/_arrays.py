@@ -41,5 +41,5 @@ def as_jax(value: Array) -> jax.Array:
 
 
 def check_training(training: bool) -> None:
-    # A call written for another framework passes a different argument here, which might be truthy.
+    # A call written for another framework passes another argument here, which might be truthy.
     checks.check_instance("training", training, bool, "True or False")

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from numpy.typing import NDArray
 
 MIN_QUERIES = 512  # with fewer the matrix is cheap
-# Block sizes, about the fastest of those tried on a CPU.
+# These block sizes are about the fastest of those tried on a CPU.
 BLOCK = 256  # queries
-EXAMPLES = 4  # of the batch; in multi-head attention, of its heads
+EXAMPLES = 4  # examples, or their heads in multi-head attention
 
 
 def attend(
@@ -81,8 +81,8 @@ def mask_padding(
 def softmax(scores: jax.Array, lens: jax.Array | None, bias: jax.Array | None = None) -> jax.Array:
     """Compute the softmax over the first ``lens`` keys; weights past them are exactly 0.
 
-    ``scores`` is (..., queries, keys), ``lens`` (..., queries or 1). ``bias`` is added to the
-    scores, to whose shape it broadcasts; where it is -inf the weight is exactly 0 as well.
+    ``scores`` is (..., queries, keys), ``lens`` (..., queries or 1). ``bias``, which broadcasts to
+    the shape of the scores, is added to them; if it is -inf, the weight is exactly 0 as well.
     """
     is_valid: jax.Array | bool = True
     if lens is not None:

@@ -27,7 +27,7 @@ class CheckedModule(nn.Module):
         # Flax's own fields, parent and name, belong to no signature. Flax copies a layer by passing all
         # its fields as keywords, so a size may be None.
         other_fields = {
-            field.name: kwargs.pop(field.name, _default(field))
+            field.name: kwargs.pop(field.name, _get_default(field))
             for field in fields(self)
             if field.name not in self._signatures.names
         }
@@ -38,21 +38,21 @@ class CheckedModule(nn.Module):
         self.__post_init__()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        # Otherwise Flax would generate an __init__ for subclasses (nn.remat makes one) that takes the
-        # fields in their order, and would misread D2L 0.17's signature.
+        # Otherwise Flax would generate an __init__ that takes the fields in their order and misreads
+        # D2L 0.17's signature, also for the subclasses that nn.remat makes.
         if "__init__" not in vars(cls):
-            cls.__init__ = _call_init(super(cls, cls).__init__)  # type: ignore[method-assign]
+            cls.__init__ = _wrap_init(super(cls, cls).__init__)  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
         if get_overloads(cls.__init__):
             cls._signatures = Signatures(declared_signatures(cls.__init__))
         elif not cls._signatures.names:
-            cls._signatures = Signatures([_field_signature(cls)])
-        shown = [SELF, *cls._signatures.alternatives[0].parameters.values()]
-        show_signature(cls.__init__, Signature(shown))
+            cls._signatures = Signatures([_make_field_signature(cls)])
+        parameters = [SELF, *cls._signatures.alternatives[0].parameters.values()]
+        show_signature(cls.__init__, Signature(parameters))
 
 
-def _call_init(inherited: Callable[..., None]) -> Callable[..., None]:
-    """Return a function of its own for a subclass, since a signature is an attribute of a function."""
+def _wrap_init(inherited: Callable[..., None]) -> Callable[..., None]:
+    """Wrap an ``__init__`` for a subclass, whose signature is stored as an attribute of the wrapper."""
 
     @wraps(inherited)
     def call_init(self: nn.Module, *args: Any, **kwargs: Any) -> None:
@@ -61,7 +61,7 @@ def _call_init(inherited: Callable[..., None]) -> Callable[..., None]:
     return call_init
 
 
-def _field_signature(cls: type[nn.Module]) -> Signature:
+def _make_field_signature(cls: type[nn.Module]) -> Signature:
     return Signature(
         [
             Parameter(
@@ -75,5 +75,5 @@ def _field_signature(cls: type[nn.Module]) -> Signature:
     )
 
 
-def _default(field: Field[Any]) -> Any:
+def _get_default(field: Field[Any]) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()

@@ -14,10 +14,10 @@ __all__ = ["AdditiveAttention"]
 
 
 class AdditiveAttention(CheckedModule):
-    """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
+    """Additive attention, with scores w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` infers the sizes of queries and keys from its first
-    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` fixes them.
+    input; ``AdditiveAttention(key_size, query_size, num_hiddens, dropout)`` specifies them.
     """
 
     num_hiddens: int

@@ -3,13 +3,13 @@
 The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
 masking applies everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
-pooling is the zero vector, and the gradients through it are zero; there is no NaN. The padding
-itself must be finite all the same: zero times NaN is NaN. The same goes for keys that a causal
-mask hides, and for those whose ``score_bias`` is minus infinity.
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
+in the padding must still be finite, since zero times NaN is NaN. The same rule applies to keys
+that a causal mask hides, and to those whose ``score_bias`` is minus infinity.
 
 The layers are Flax (linen) modules. NumPy arrays are accepted wherever JAX arrays are. All shapes
 and dtypes are checked, also under ``jit``, ``vmap`` and ``grad``. The values of lengths and
-offsets are checked if they are known; on a GPU that means waiting for them.
+offsets are checked unless they are traced; a call on a GPU waits for them.
 """
 
 import math
@@ -36,15 +36,15 @@ __all__ = [
 
 
 def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
-    """Compute the softmax over the last axis of ``X``, over its first ``valid_lens`` entries.
+    """Return the softmax over the first ``valid_lens`` entries of the last axis of ``X``.
 
     Parameters
     ----------
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for one length
-        per query; None means every key.
+        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a separate
+        length for each query; None means all keys.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
 
 
 class DotProductAttention(nn.Module):
-    """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
+    """Scaled dot-product attention, softmax(Q K^T / sqrt(d)) V.
 
     ``dropout``, from 0 to 1, is the share of weights dropped in training. Raises ValueError or
     TypeError for any other value.
@@ -113,7 +113,7 @@ class DotProductAttention(nn.Module):
         is_traced = isinstance(queries, jax.core.Tracer)
         is_long = queries.shape[1] >= _blockwise.MIN_QUERIES
         if is_traced and is_long and not is_dropping and score_bias is None:
-            # The compiler removes the computation of weights that the caller does not use.
+            # If the caller does not use the weights, the compiler removes their computation.
             return _blockwise.attend(queries, keys, values, lens), weights
         dropped = nn.Dropout(self.dropout)(weights, deterministic=not training)
         return dropped @ values, weights
@@ -125,10 +125,10 @@ class MultiHeadAttention(CheckedModule):
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` infers the sizes of
     queries, keys and values from its first input;
     ``MultiHeadAttention(key_size, query_size, value_size, num_hiddens, num_heads, dropout,
-    bias=False)`` fixes them. ``num_hiddens`` is divided among the heads: each works in
+    bias=False)`` specifies them. ``num_hiddens`` is divided among the heads: each works in
     num_hiddens / num_heads dimensions, its slice of the projections ``W_q``, ``W_k``, ``W_v``;
     ``W_o`` mixes the heads' results. Flax initializes parameters in float32; the output has the
-    wider dtype of these and the input.
+    wider dtype of the parameters and the input.
     """
 
     num_hiddens: int
@@ -139,7 +139,7 @@ class MultiHeadAttention(CheckedModule):
     key_size: int | None = None
     query_size: int | None = None
     value_size: int | None = None
-    # The attention of each head, which a subclass may replace.
+    # A subclass may replace the attention of each head.
     Attention: ClassVar[type[DotProductAttention]] = DotProductAttention
 
     @overload
@@ -197,7 +197,7 @@ class MultiHeadAttention(CheckedModule):
         causal: bool = False,
         score_bias: Array | None = None,
     ) -> tuple[jax.Array, jax.Array]:
-        """Attend in every head; return the output, and the weights before dropout.
+        """Return the attention pooling of all heads, projected by ``W_o``, and the weights before dropout.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
@@ -255,7 +255,7 @@ class MultiHeadAttention(CheckedModule):
 def transpose_qkv(X: Array, num_heads: int) -> jax.Array:
     """Reshape (batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads).
 
-    Raises ValueError or TypeError for a wrong rank, or if num_hiddens is not a multiple of heads.
+    Raises ValueError or TypeError for a wrong rank, or if num_heads does not divide num_hiddens.
     """
     X = as_jax(X)
     num_heads = arrays.check_head_split(X, num_heads)
@@ -268,7 +268,7 @@ def transpose_qkv(X: Array, num_heads: int) -> jax.Array:
 def transpose_output(X: Array, num_heads: int) -> jax.Array:
     """Reverse :func:`transpose_qkv`, to (batch, steps, num_hiddens).
 
-    Raises ValueError or TypeError for a wrong rank, or if the batch is not a multiple of heads.
+    Raises ValueError or TypeError for a wrong rank, or if num_heads does not divide the batch.
     """
     X = as_jax(X)
     num_heads = arrays.check_head_merge(X, num_heads)
@@ -282,9 +282,8 @@ class PositionalEncoding(nn.Module):
     """The sinusoidal positional encoding of Vaswani et al. (2017), section 3.5.
 
     The positions are 0 to ``max_len`` - 1. The layer has no parameters: ``P`` is a constant, so
-    that weights load into a model with another ``max_len``. It has no dtype of its own either: the
-    encoding is added in the input's. Raises ValueError or TypeError for sizes below 1 or a dropout
-    that is not from 0 to 1.
+    that weights load into a model with another ``max_len``. The encoding is added in the dtype of
+    the input. Raises ValueError or TypeError for sizes below 1 or a dropout that is not from 0 to 1.
     """
 
     num_hiddens: int
@@ -351,7 +350,7 @@ def _combine_lens(
     return jnp.minimum(lens.astype(causal_lens.dtype), causal_lens)
 
 
-# Flax makes a layer again in each `apply`; the table is cached.
+# The table is cached, since Flax creates the layer again in each `apply`.
 _sinusoids = lru_cache(maxsize=8)(encoding.sinusoids)
 
 
@@ -368,6 +367,6 @@ def select_positions(P: jax.Array, offset: int | jax.Array, steps: int) -> jax.A
     if offset.shape or not jnp.issubdtype(offset.dtype, jnp.integer):
         raise TypeError(checks.message("offset", offset.aval, "an integer of at least 0"))
     checks.check_positions(0, steps, max_len)
-    # Unsigned, a negative position lies far past the end instead of counting back from it.
+    # As an unsigned integer, a negative position is far past the end and does not count back from it.
     positions = (offset + jnp.arange(steps)).astype(jnp.uint32)
     return jnp.take(P, positions, axis=1, mode="fill", fill_value=jnp.nan)

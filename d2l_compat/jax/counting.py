@@ -1,4 +1,4 @@
-"""The cost of a layer on any machine: its multiplications, and its longest chain of products."""
+"""The cost of a layer on any machine: its multiplications, and its longest chain of dependent steps."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -19,21 +19,21 @@ DATA_DEPENDENT = ("cond", "while")  # their operations are known only at run tim
 def longest_chain(layer: Callable[..., Any], *inputs: Array) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    On a chain, each product needs the result of the previous one. They are counted in the program
+    Each product of a chain needs the result of the previous one. Products are counted in the program
     that JAX traces, with all steps of a scan. Raises TypeError if the layer is not a function or an
-    input not an array, and ValueError for a ``while`` or a ``cond``.
+    input is not an array, and ValueError for a ``while`` or a ``cond``.
     """
     program = _trace(layer, inputs)
-    return max(_chain_lengths(program, [0] * len(program.invars)), default=0)
+    return max(_measure_chains(program, [0] * len(program.invars)), default=0)
 
 
 def multiply_adds(layer: Callable[..., Any], *inputs: Array) -> int:
     """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    They are those of matrix products, convolutions and attention, counted from the shapes of
+    These are the ones in matrix products, convolutions and attention, counted from the shapes of
     their operands. Raises TypeError and ValueError as :func:`longest_chain` does.
     """
-    return sum(_multiply_adds(product) for product in _products(_trace(layer, inputs)))
+    return sum(map(_count_multiply_adds, _find_products(_trace(layer, inputs))))
 
 
 def _trace(layer: Callable[..., Any], inputs: tuple[Array, ...]) -> Jaxpr:
@@ -44,7 +44,7 @@ def _trace(layer: Callable[..., Any], inputs: tuple[Array, ...]) -> Jaxpr:
         return jax.make_jaxpr(layer)(*inputs).jaxpr
 
 
-def _chain_lengths(program: Jaxpr, input_lengths: list[int]) -> list[int]:
+def _measure_chains(program: Jaxpr, input_lengths: list[int]) -> list[int]:
     """Return the length of the longest chain to each result, given the lengths at the inputs."""
     lengths = dict(zip(program.invars, input_lengths, strict=True))
 
@@ -52,32 +52,32 @@ def _chain_lengths(program: Jaxpr, input_lengths: list[int]) -> list[int]:
         return [0 if isinstance(v, Literal) else lengths.get(v, 0) for v in values]
 
     for operation in program.eqns:
-        before = look_up(operation.invars)
-        inner = _inner_program(operation)
+        operand_lengths = look_up(operation.invars)
+        inner = _get_inner_program(operation)
         if inner is None:
-            longest = max(before, default=0) + (operation.primitive.name in PRODUCTS)
-            after = [longest] * len(operation.outvars)
+            longest = max(operand_lengths, default=0) + (operation.primitive.name in PRODUCTS)
+            result_lengths = [longest] * len(operation.outvars)
         else:
-            after = _chain_lengths(inner, before)
-        lengths.update(zip(operation.outvars, after, strict=True))
+            result_lengths = _measure_chains(inner, operand_lengths)
+        lengths.update(zip(operation.outvars, result_lengths, strict=True))
     return look_up(program.outvars)
 
 
-def _products(program: Jaxpr) -> Iterator[JaxprEqn]:
+def _find_products(program: Jaxpr) -> Iterator[JaxprEqn]:
     """Yield the products that the results depend on; JAX computes no others."""
     needed = {v for v in program.outvars if not isinstance(v, Literal)}
     for operation in reversed(program.eqns):
         if needed.isdisjoint(operation.outvars):
             continue
         needed.update(v for v in operation.invars if not isinstance(v, Literal))
-        inner = _inner_program(operation)
+        inner = _get_inner_program(operation)
         if inner is not None:
-            yield from _products(inner)
+            yield from _find_products(inner)
         elif operation.primitive.name in PRODUCTS:
             yield operation
 
 
-def _inner_program(operation: JaxprEqn) -> Jaxpr | None:
+def _get_inner_program(operation: JaxprEqn) -> Jaxpr | None:
     """Return the program inside an operation, or None for a primitive operation."""
     name = operation.primitive.name
     if name in DATA_DEPENDENT:
@@ -91,14 +91,14 @@ def _inner_program(operation: JaxprEqn) -> Jaxpr | None:
     return None
 
 
-def _multiply_adds(product: JaxprEqn) -> int:
-    """Return the size of the result times the number of terms that are summed for each of its elements."""
+def _count_multiply_adds(product: JaxprEqn) -> int:
+    """Return the size of the result times the number of products that are summed for each element."""
     left, right = map(_get_shape, product.invars)
     dimensions = product.params["dimension_numbers"]
     if product.primitive.name == "dot_general":
         (left_axes, _), _ = dimensions
         terms = math.prod(left.shape[axis] for axis in left_axes)
-    else:  # every output channel sums over a kernel of its own
+    else:  # each output channel has a separate kernel, which it sums over
         terms = right.size // right.shape[dimensions.rhs_spec[0]]
     return _get_shape(product.outvars[0]).size * terms
 

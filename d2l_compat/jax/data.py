@@ -29,7 +29,7 @@ class MTFraEng(translation.MTFraEng, DataModule):
         return jnp.asarray(array)
 
 
-def _int32(tokens: Any) -> jax.Array:
+def _to_int32(tokens: Any) -> jax.Array:
     return jnp.asarray(tokens, jnp.int32)
 
 
@@ -37,17 +37,17 @@ class TimeMachine(time_machine.TimeMachine, DataModule):
     """*The Time Machine* as sequences of characters, as D2L 1.0 prepares them.
 
     ``X`` (sequences, num_steps) has a sequence that starts at each character, and ``Y`` the next
-    character for each in ``X``: int32. The first ``num_train`` sequences are for training, the next
+    character for each one in ``X``, both int32. The first ``num_train`` sequences are for training, the next
     ``num_val`` for validation.
     """
 
     def __init__(
         self, batch_size: int, num_steps: int, num_train: int = 10000, num_val: int = 5000
     ) -> None:
-        """Load the book. Raises TypeError or ValueError for bad sizes, or more steps than characters."""
+        """Load the novel. Raises TypeError or ValueError for sizes below 1, or more steps than characters."""
         super().__init__()
         self.save_hyperparameters()
-        self.X, self.Y = map(_int32, self._sequences())
+        self.X, self.Y = map(_to_int32, self._sequences())
 
 
 class FashionMNIST(images.FashionMNIST, DataModule):

@@ -18,7 +18,7 @@ def gpu(i: int = 0) -> jax.Device:
     Raises ValueError if it does not exist: JAX has no object for a missing device.
     """
     i = checks.gpu_index(i)
-    gpus = _gpus()
+    gpus = _list_gpus()
     if i >= len(gpus):
         need = f"one of the {len(gpus)} available GPUs, counted from 0"
         raise ValueError(checks.message("gpu", i, need))
@@ -27,7 +27,7 @@ def gpu(i: int = 0) -> jax.Device:
 
 def num_gpus() -> int:
     """Return the number of available GPUs."""
-    return len(_gpus())
+    return len(_list_gpus())
 
 
 def try_gpu(i: int = 0) -> jax.Device:
@@ -37,10 +37,10 @@ def try_gpu(i: int = 0) -> jax.Device:
 
 def try_all_gpus() -> list[jax.Device]:
     """Return all GPUs, or the CPU if there are none."""
-    return _gpus() or [cpu()]
+    return _list_gpus() or [cpu()]
 
 
-def _gpus() -> list[jax.Device]:
+def _list_gpus() -> list[jax.Device]:
     try:
         return jax.devices("gpu")
     except RuntimeError:  # no GPU

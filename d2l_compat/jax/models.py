@@ -1,4 +1,4 @@
-"""The models of D2L 1.0's first chapters: linear and softmax regression, LeNet, ResNeXt's block."""
+"""Models of D2L 1.0's first chapters: linear and softmax regression, LeNet, ResNeXt's block."""
 
 from collections.abc import Callable
 from typing import Any
@@ -75,14 +75,14 @@ class SGD(HyperParameters):
         return jax.tree.map(lambda gradient: -self.lr * gradient, updates), state
 
     def __call__(self) -> Any:
-        """Return it as an ``optax.GradientTransformation``."""
+        """Return the optimizer as an ``optax.GradientTransformation``."""
         import optax
 
         return optax.GradientTransformation(self.init, self.update)
 
 
 def _squared_loss(params: Any, X: Any, y: Any, state: Any) -> jax.Array:
-    """Return half the mean squared difference of the model's output for ``X``, a tuple, and ``y``."""
+    """Return half the mean squared difference between the model's output for the tuple ``X`` and ``y``."""
     y_hat = state.apply_fn({"params": params}, *X)
     linear.check_targets(arrays, y_hat, y)
     return jnp.mean((y_hat - y.reshape(y_hat.shape)) ** 2) / 2
@@ -191,9 +191,9 @@ class LeNet(Classifier):
 
 
 class ResNeXtBlock(nn.Module):
-    """ResNeXt's block (Xie et al., 2017), whose output is added to its input.
+    """The residual block of ResNeXt (Xie et al., 2017).
 
-    A bottleneck of ``bot_mul`` times ``num_channels`` channels is convolved in groups of ``groups``
+    Its bottleneck has ``bot_mul`` times ``num_channels`` channels, convolved in groups of ``groups``
     channels each. ``use_1x1conv`` projects the input to the output's channels and size, which
     differs if ``strides`` are not 1. The first use raises TypeError or ValueError for sizes below 1,
     and ValueError if ``groups`` does not divide the bottleneck.

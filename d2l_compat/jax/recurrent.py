@@ -52,7 +52,7 @@ class RNNScratch(nn.Module):
 
 
 class RNNLMScratch(Classifier):
-    """A language model from scratch: a recurrent layer ``rnn``, and logits of the next token.
+    """A language model from scratch: a recurrent layer ``rnn``, and an output layer for the next token.
 
     The input of ``rnn`` is (steps, batch, vocab_size). Raises TypeError or ValueError for
     arguments of the wrong type or range.
@@ -74,19 +74,19 @@ class RNNLMScratch(Classifier):
         self.b_q = self.param("b_q", nn.initializers.zeros, (self.vocab_size,))
 
     def training_step(self, params: Any, batch: Any, state: Any) -> tuple[Any, Any]:
-        """Return the result of ``loss`` for a batch, and the gradients; draw the perplexity."""
+        """Return the result of ``loss`` for a batch, and the gradients; plot the perplexity."""
         differentiate = jax.value_and_grad(self.loss, has_aux=True)
         value, gradients = differentiate(params, batch[:-1], batch[-1], state)
         self.plot("ppl", jnp.exp(value[0]), train=True)
         return value, gradients
 
     def validation_step(self, params: Any, batch: Any, state: Any) -> None:
-        """Draw the perplexity of a batch."""
+        """Plot the perplexity of a batch."""
         loss, _ = self.loss(params, batch[:-1], batch[-1], state)
         self.plot("ppl", jnp.exp(loss), train=False)
 
     def one_hot(self, X: Array) -> jax.Array:
-        """Encode tokens (batch, steps) as (steps, batch, vocab_size), 1 at each token, else 0."""
+        """Encode tokens (batch, steps) as (steps, batch, vocab_size), 1 at each token and 0 elsewhere."""
         arrays.check_tokens(X, self.vocab_size)
         return jax.nn.one_hot(as_jax(X).T, self.vocab_size)
 
@@ -95,13 +95,13 @@ class RNNLMScratch(Classifier):
         return jnp.stack([H @ self.W_hq + self.b_q for H in rnn_outputs], 1)
 
     def forward(self, X: Array, state: Any = None) -> jax.Array:
-        """Map tokens (batch, steps) to logits of the next ones, (batch, steps, vocab_size)."""
+        """Map tokens (batch, steps) to logits of the next tokens, (batch, steps, vocab_size)."""
         return self.output_layer(self.rnn(self.one_hot(X), state)[0])
 
     def predict(self, prefix: str, num_preds: int, vocab: Any, params: Any) -> str:
-        """Return ``prefix`` continued by ``num_preds`` characters, the likeliest one each time.
+        """Continue ``prefix`` by ``num_preds`` characters, the likeliest each time; return the whole text.
 
-        Raises TypeError or ValueError for an argument of the wrong type, or if ``prefix`` is empty.
+        Raises TypeError or ValueError if arguments are of the wrong type, or ``prefix`` is empty.
         """
 
         def step(token: int, state: Any) -> tuple[int, Any]:
@@ -129,7 +129,7 @@ class RNN(nn.Module):
     def __call__(
         self, inputs: Array, H: Any = None, training: bool = False
     ) -> tuple[jax.Array, jax.Array]:
-        """Map (steps, batch, inputs) to (steps, batch, hiddens), and a state (batch, hiddens)."""
+        """Map (steps, batch, inputs) to (steps, batch, hiddens), and the last state (batch, hiddens)."""
         arrays.check_sequence("inputs", as_jax(inputs), None)
         layer = nn.RNN(nn.SimpleCell(self.num_hiddens), time_major=True, return_carry=True)
         last, outputs = layer(as_jax(inputs), initial_carry=shared.unpack_state(H))
@@ -149,6 +149,6 @@ class RNNLM(RNNLMScratch):
         return jnp.swapaxes(self.linear(hiddens), 0, 1)
 
     def forward(self, X: Array, state: Any = None) -> jax.Array:
-        """Map tokens (batch, steps) to logits of the next ones, (batch, steps, vocab_size)."""
+        """Map tokens (batch, steps) to logits of the next tokens, (batch, steps, vocab_size)."""
         outputs, _ = self.rnn(self.one_hot(X), state, self.training)
         return self.output_layer(outputs)

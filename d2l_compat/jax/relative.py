@@ -1,4 +1,4 @@
-"""Relative positions: rotary position embedding, and the slopes of ALiBi."""
+"""Relative positions: rotary position embedding and the slopes of ALiBi."""
 
 from dataclasses import KW_ONLY
 from functools import lru_cache
@@ -21,13 +21,13 @@ class RotaryEncoding(nn.Module):
     between them. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes
     (x cos a - y sin a, x sin a + y cos a), with a = position_scale * i * base^(-2l/d) radians and d = ``num_hiddens``.
 
-    There are two layouts, and weights trained with one do not fit the other: "interleaved", as in the paper,
+    There are two layouts, and weights trained with one do not fit the other. "interleaved", as in the paper,
     pairs dimension 0 with 1, 2 with 3, and so on; "halves" pairs 0 with d/2, 1 with d/2 + 1, and so on.
 
     ``num_hiddens`` is the even width of queries and keys; in multi-head attention, of one head. The positions are
     0 to ``max_len`` - 1. ``position_scale`` multiplies them: with 0.5, twice as many fit in the same range of
-    angles (position interpolation, Chen et al., 2023). The layer has no parameters, and no dtype of its own:
-    cosines and sines are in the input's. Raises ValueError or TypeError for arguments of the wrong type or range.
+    angles (position interpolation, Chen et al., 2023). The layer has no parameters; cosines and sines are
+    in the dtype of the input. Raises ValueError or TypeError for arguments of the wrong type or range.
     """
 
     num_hiddens: int
@@ -55,22 +55,22 @@ class RotaryEncoding(nn.Module):
         arrays.check_encoding(X, self.num_hiddens)
         table = _rotations(self.max_len, self.num_hiddens, self.base, self.position_scale)
         cos, sin = select_positions(jnp.asarray(table, X.dtype), offset, X.shape[1])
-        # The features split into two axes; `axis` is the one along which the two of a pair lie.
+        # Split the last axis into pairs; `axis` is the new axis of length 2.
         num_pairs = self.num_hiddens // 2
-        split, axis = ((2, num_pairs), -2) if self.layout == "halves" else ((num_pairs, 2), -1)
-        x, y = jnp.moveaxis(X.reshape(*X.shape[:2], *split), axis, 0)
+        shape, axis = ((2, num_pairs), -2) if self.layout == "halves" else ((num_pairs, 2), -1)
+        x, y = jnp.moveaxis(X.reshape(*X.shape[:2], *shape), axis, 0)
         return jnp.stack([x * cos - y * sin, x * sin + y * cos], axis).reshape(X.shape)
 
 
-# Flax makes a layer again in each `apply`; the table is cached.
+# The table is cached, since Flax creates the layer again in each `apply`.
 _rotations = lru_cache(maxsize=8)(encoding.rotations)
 
 
 def alibi_slopes(num_heads: int) -> jax.Array:
-    """Return each head's slope for ALiBi (Press et al., 2022), by which scores fall per position of distance.
+    """Return each head's slope for ALiBi (Press et al., 2022): the decrease of its scores per position of distance.
 
-    Shape (num_heads,), float32: 2^(-8h/H) for head h of H = ``num_heads``, counted from 1; if H is not a power
-    of two, as in the authors' code. Multiplied by minus the distance i - j, they make a ``score_bias``.
+    It is 2^(-8h/H) for head h, counted from 1, of H = ``num_heads``. If H is not a power of two, it follows the
+    authors' code. The shape is (num_heads,), float32. The slopes times minus the distance i - j are a ``score_bias``.
     Raises ValueError or TypeError if ``num_heads`` is not an integer of at least 1.
     """
     return jnp.asarray(encoding.slopes(checks.size("num_heads", num_heads)), jnp.float32)

@@ -1,4 +1,4 @@
-"""Residual blocks, the building blocks of ResNets."""
+"""Residual blocks."""
 
 import flax.linen as nn
 import jax
@@ -12,8 +12,8 @@ __all__ = ["Residual"]
 class Residual(CheckedModule):
     """The residual block of He et al. (2016), section 3.2.
 
-    The result of two 3 x 3 convolutions with batch normalization, the first with ``strides``, is added to the
-    input. ``use_1x1conv`` first passes the input through a 1 x 1 convolution with the same strides. With
+    The output of two 3 x 3 convolutions with batch normalization, the first with ``strides``, is added to the
+    input. With ``use_1x1conv`` the input first passes a 1 x 1 convolution with the same strides. With
     ``training`` a batch is normalized by its own statistics. Raises ValueError or TypeError for arguments of
     the wrong type or range.
     """

@@ -1,4 +1,4 @@
-"""Encoders and decoders, trained to translate, and their use: Sutskever et al. (2014)."""
+"""Encoders and decoders (Sutskever et al., 2014): their layers, training and translation."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ __all__ = [
     "sequence_mask",
 ]
 
-if TYPE_CHECKING:  # for type checkers, nn.Module names this as its only field specifier
+if TYPE_CHECKING:  # nn.Module declares this as its only field specifier
     from flax.linen.module import module_field as field
 else:
     from dataclasses import field
@@ -59,15 +59,15 @@ class AttentionDecoder(Decoder):
 
     @property
     def attention_weights(self) -> Any:
-        """The last call's weights; subclasses define it."""
+        """Weights of the last call; subclasses define them."""
         raise undefined_method_error(self, "attention_weights")
 
 
 class EncoderDecoder(Classifier):
     """An encoder, and a decoder that starts from its output.
 
-    Both are called with ``training=``, whose value is the model's field or what its trainer sets.
-    Raises TypeError if one of the two is not a layer.
+    Both are called with ``training=``, whose value is the model's field, which a trainer sets.
+    Raises TypeError if one of them is not a layer.
     """
 
     encoder: nn.Module
@@ -89,7 +89,7 @@ class EncoderDecoder(Classifier):
     def predict_step(
         self, params: Any, batch: Any, num_steps: int, save_attention_weights: bool = False
     ) -> tuple[jax.Array, tuple[list[Any], Any]]:
-        """Decode with the likeliest token at each step; also return the attention weights.
+        """Decode a batch greedily; also return the attention weights of each step.
 
         ``batch`` is (source, target, source lengths, labels); only the first tokens of the target
         are used. Returns tokens of shape (batch, num_steps), and what was sown into
@@ -137,7 +137,7 @@ def _merge_heads(weights: Any) -> Any:
 
 
 class GRU(nn.Module):
-    """Stacked layers of gated recurrent units: Cho et al. (2014).
+    """A multilayer network of gated recurrent units (Cho et al., 2014).
 
     ``dropout``, from 0 to 1, is the share dropped between layers in training. Raises ValueError
     or TypeError for arguments of the wrong type or range.
@@ -179,13 +179,13 @@ class GRU(nn.Module):
         return outputs, jnp.stack(states)
 
     def _num_inputs(self) -> int | None:
-        """Return the input size of existing weights, None before there are any."""
+        """Return the input size of the weights, or None before they are initialized."""
         weights: Any = self.get_variable("params", "GRUCell_0")
         return None if weights is None else weights["ir"]["kernel"].shape[0]
 
 
 class Seq2SeqEncoder(Encoder):
-    """A GRU that reads a sentence: it returns the outputs at all steps, and the last states.
+    """A GRU that reads a sentence, and returns its outputs at all steps and its last states.
 
     Raises ValueError or TypeError for arguments of the wrong type or range.
     """

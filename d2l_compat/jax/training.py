@@ -1,7 +1,7 @@
 """``Module``, ``Classifier``, ``DataModule`` and ``Trainer``: D2L 1.0's design of training code.
 
-A Flax model does not hold its parameters: the trainer does, in its ``state``. A model's methods
-for training therefore take them, as ``params``, and the state.
+A Flax model does not store its parameters; they are in the ``state`` of the trainer. A model's
+methods for training therefore take ``params`` and ``state``.
 """
 
 from dataclasses import field
@@ -97,7 +97,7 @@ class Classifier(Module):
     def accuracy(
         self, params: Any, X: Any, Y: jax.Array, state: Any, averaged: bool = True
     ) -> jax.Array:
-        """Return the share of rows whose greatest logit is the label's; if not averaged, 0 or 1 each."""
+        """Return the share of rows whose greatest logit is at the label, or if not ``averaged`` 0 or 1 for each."""
         Y_hat = state.apply_fn({"params": params, "batch_stats": state.batch_stats}, *X)
         arrays.check_labels(Y_hat, Y)
         hits = Y_hat.reshape(-1, Y_hat.shape[-1]).argmax(axis=1) == Y.reshape(-1)
@@ -154,7 +154,7 @@ class DataModule(shared.DataModule):
 
 
 class Trainer(shared.Trainer):
-    """The training of a :class:`Module` on a :class:`DataModule`, epoch by epoch.
+    """Training of a :class:`Module` on a :class:`DataModule`, epoch by epoch.
 
     ``state``, a Flax ``TrainState``, has the parameters, ``params``, the optimizer's state, the
     statistics of batch normalization, ``batch_stats``, and the key of the next step's dropout,
@@ -203,7 +203,7 @@ class Trainer(shared.Trainer):
         self.state = self.state.replace(training=is_training)
 
     def _step(self, batch: Any) -> None:
-        """Do one step of training: compute the loss and its gradients, and update the state."""
+        """Train on one batch: compute the loss and its gradients, and update the state."""
         state = self.state
         value, gradients = self.model.training_step(state.params, batch, state)
         if self.gradient_clip_val > 0:
@@ -222,5 +222,5 @@ class Trainer(shared.Trainer):
         scale = grad_clip_val / jnp.maximum(norm, grad_clip_val)
         return jax.tree.map(lambda gradient: gradient * scale, grads)
 
-    def _to_device(self, arrays: Any) -> Any:
-        return jax.device_put(arrays, self.gpus[0]) if self.gpus else arrays
+    def _to_device(self, values: Any) -> Any:
+        return jax.device_put(values, self.gpus[0]) if self.gpus else values

@@ -1,7 +1,7 @@
 """The Transformer's encoder, and the parts that it shares with the decoder.
 
 The architecture is that of Vaswani et al. (2017), section 3.1: attention, then a small network
-at each position, and around both a residual connection and layer normalization. With ``training``,
+at each position, each with a residual connection and layer normalization. With ``training``,
 layers with dropout need a key named "dropout".
 """
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class PositionWiseFFN(CheckedModule):
-    """max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
+    """The network max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
     The size of x is inferred from the first input. Raises ValueError or TypeError for sizes that
     are not integers of at least 1.
@@ -49,9 +49,9 @@ class PositionWiseFFN(CheckedModule):
 
 
 class AddNorm(nn.Module):
-    """LayerNorm(x + dropout(y)): residual connection, then layer normalization; section 5.4.
+    """A residual connection, then layer normalization: LayerNorm(x + dropout(y)); section 5.4.
 
-    The last dimension is normalized. Raises ValueError or TypeError for a ``dropout`` that is not
+    The last axis is normalized. Raises ValueError or TypeError for a ``dropout`` that is not
     from 0 to 1.
     """
 
@@ -111,7 +111,7 @@ EncoderBlock = TransformerEncoderBlock  # D2L 0.17's name
 
 
 class TransformerEncoder(CheckedModule, Encoder):
-    """Embedding, positional encoding, and ``num_blks`` encoder blocks.
+    """The Transformer's encoder: embedding, positional encoding, and ``num_blks`` blocks.
 
     Raises ValueError or TypeError as :class:`MultiHeadAttention` does.
     """
@@ -143,8 +143,8 @@ class TransformerEncoder(CheckedModule, Encoder):
     ) -> jax.Array:
         """Encode tokens, integers of shape (batch, steps), as (batch, steps, num_hiddens).
 
-        The embedding is scaled by sqrt(num_hiddens), so that the positional encoding does not
-        dominate it. "enc_attention_weights" are sown into "intermediates": a list with an array
+        The embedding is scaled by sqrt(num_hiddens), so that the encoding does not
+        outweigh it. "enc_attention_weights" are sown into "intermediates": a list with an array
         of shape (batch * heads, steps, steps) for each block.
         """
         check_training(training)

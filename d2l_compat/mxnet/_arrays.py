@@ -17,7 +17,7 @@ class _Arrays(Arrays):
         return onp.dtype(x.dtype).name
 
     def as_readable(self, x: np.ndarray) -> NDArray[Any]:
-        """Return ``x`` in NumPy; whole numbers as int64, whatever their dtype."""
+        """Convert ``x`` to a NumPy array, with dtype int64 if all its floats are whole numbers."""
         numbers = x.asnumpy()
         is_finite = numbers.dtype.kind == "f" and onp.isfinite(numbers).all()
         is_whole = is_finite and (numbers % 1 == 0).all()
@@ -31,8 +31,8 @@ class _Arrays(Arrays):
     ) -> tuple[int | None, str | None]:
         is_norm = isinstance(projection, nn.LayerNorm)
         weight = projection.gamma if is_norm else projection.weight
-        size = weight.shape[-1]
-        return size if size > 0 else None, self.dtype(weight)  # -1: not known before the first call
+        size = weight.shape[-1]  # -1 before the first call
+        return size if size > 0 else None, self.dtype(weight)
 
 
 arrays = _Arrays()

@@ -5,7 +5,7 @@ from mxnet.gluon import nn
 
 
 class Dropout(nn.Dropout):
-    """Gluon's dropout, without its copy at rate 0, and with zeros at rate 1, where Gluon makes NaN."""
+    """Gluon's dropout, without the copy that it makes at rate 0, and with zeros instead of NaN at rate 1."""
 
     def forward(self, X: np.ndarray) -> np.ndarray:
         if self._rate == 0:

@@ -222,13 +222,15 @@ class MultiHeadAttention(nn.Block):
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
+        batch = len(queries)
         if valid_lens is not None:
-            # Not by repeat, which fails on an empty array, and only at a later operation.
-            shape = len(valid_lens) * self.num_heads, *valid_lens.shape[1:]
-            valid_lens = np.stack([valid_lens] * self.num_heads, axis=1).reshape(shape)
+            lens = np.expand_dims(valid_lens, 1)
+            valid_lens = self._repeat_per_head(lens, batch, lens.shape[2:])
         masks: dict[str, Any] = {"causal": True} if causal else {}
         if score_bias is not None:
-            masks["score_bias"] = self._bias_per_head(score_bias, len(queries))
+            if score_bias.ndim > 2:
+                score_bias = self._repeat_per_head(score_bias, batch, score_bias.shape[-2:])
+            masks["score_bias"] = score_bias
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
             self.transpose_qkv(self.W_k(keys)),
@@ -248,13 +250,11 @@ class MultiHeadAttention(nn.Block):
         batch = weights.shape[0] // self.num_heads
         return weights.reshape(batch, self.num_heads, *weights.shape[1:])
 
-    def _bias_per_head(self, score_bias: np.ndarray, batch: int) -> np.ndarray:
-        """Return the bias in the order of the heads: (queries, keys) or (batch * heads, queries, keys)."""
-        if score_bias.ndim == 2:
-            return score_bias
-        queries_keys = score_bias.shape[-2:]
-        bias = np.broadcast_to(score_bias, (batch, self.num_heads, *queries_keys))
-        return bias.reshape(batch * self.num_heads, *queries_keys)
+    def _repeat_per_head(self, x: np.ndarray, batch: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Broadcast ``x`` to (batch, heads, *shape), and reshape it to (batch * heads, *shape)."""
+        # `repeat` would fail for an empty array, and only in a later operation.
+        repeated = np.broadcast_to(x, (batch, self.num_heads, *shape))
+        return repeated.reshape(batch * self.num_heads, *shape)
 
     def transpose_qkv(self, X: np.ndarray) -> np.ndarray:
         """Reshape (batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
@@ -363,7 +363,7 @@ def _softmax(
         length = np.array(per_query, dtype="int32", ctx=X.ctx)
     if score_bias is not None:
         X = X + score_bias
-        # MXNet's softmax makes NaN of a row of minus infinities, but zeros of a length of 0.
+        # MXNet's softmax returns NaN for a row of minus infinities, but zeros for a length of 0.
         is_valid = np.arange(num_keys, dtype="int32", ctx=X.ctx) < np.expand_dims(length, -1)
         is_visible = is_valid * (score_bias.detach() != -math.inf)
         length = length * is_visible.any(axis=-1)

@@ -22,8 +22,8 @@ _read_wiki = wiki.read
 class BERTEncoder(nn.Block):
     """BERT's encoder: trained embeddings of tokens, segments and positions, and encoder blocks with biases.
 
-    ``BERTEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``; D2L 0.17 had
-    ``num_layers`` for ``num_blks``.
+    ``BERTEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``; in D2L 0.17,
+    ``num_blks`` is called ``num_layers``.
     """
 
     @overload
@@ -137,8 +137,8 @@ class NextSentencePred(nn.Block):
 class BERTModel(nn.Block):
     """BERT with its two tasks.
 
-    ``BERTModel(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``; D2L 0.17 had
-    ``num_layers`` for ``num_blks``.
+    ``BERTModel(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``; in D2L 0.17,
+    ``num_blks`` is called ``num_layers``.
     """
 
     @overload
@@ -204,7 +204,7 @@ def _to_tensor(x: Any) -> np.ndarray:
 
 
 def _int64_to_int32(x: Any) -> Any:
-    """Cast a NumPy array of int64 to int32; return any other unchanged."""
+    """Cast a NumPy array of int64 to int32; return any other array unchanged."""
     return x.astype("int32") if x.dtype == "int64" else x
 
 
@@ -223,7 +223,7 @@ def load_data_wiki(batch_size: int, max_len: int) -> tuple[gluon.data.DataLoader
     batch_size, max_len = checks.size("batch_size", batch_size), checks.size("max_len", max_len)
     paragraphs = _read_wiki(download_extract("wikitext-2", "wikitext-2"))
     vocab, columns = wiki.make_examples(paragraphs, max_len)
-    # NumPy arrays, whose rows are indexed faster.
+    # They stay NumPy arrays, whose rows are indexed faster.
     dataset = gluon.data.ArrayDataset(*map(_int64_to_int32, columns))
     return gluon.data.DataLoader(dataset, batch_size, shuffle=True), vocab
 
@@ -249,8 +249,8 @@ def _get_batch_loss_bert(
     mlm_losses, nsp_losses = [], []
     for tokens, segments, lens, positions, weights, Y, y in zip(*inputs, *targets, strict=True):
         _, tokens_hat, next_hat = net(tokens, segments, lens.reshape(-1), positions)
-        logits, weights = tokens_hat.reshape(-1, vocab_size), weights.reshape(-1, 1)
-        losses = loss(logits, Y.reshape(-1), weights)
+        logits = tokens_hat.reshape(-1, vocab_size)
+        losses = loss(logits, Y.reshape(-1), weights.reshape(-1, 1))
         mlm_losses.append(losses.sum() / (weights.sum() + 1e-8))
         nsp_losses.append(loss(next_hat, y).mean())
     total_losses = [mlm + nsp for mlm, nsp in zip(mlm_losses, nsp_losses, strict=True)]

@@ -49,7 +49,7 @@ def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
 
 
 def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any = None) -> float:
-    """Return the accuracy as :func:`evaluate_accuracy` does, on ``device``, by default the block's.
+    """Return the accuracy as :func:`evaluate_accuracy` does, computed on ``device``, by default the block's.
 
     X may be a list of arrays.
     """
@@ -74,7 +74,7 @@ def train_epoch_ch3(
     """Train for one epoch; return the mean loss and the accuracy.
 
     ``loss(y_hat, y)`` returns one number per example. ``updater`` is a Gluon trainer, or a function that takes the
-    batch size and makes a step along the gradients of the summed losses. Raises TypeError or ValueError if these
+    batch size and updates the parameters by the gradients of the summed losses. Raises TypeError or ValueError if these
     are not callable, or there is no batch (X, y).
     """
     update = updater.step if isinstance(updater, gluon.Trainer) else updater

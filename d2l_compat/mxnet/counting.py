@@ -24,7 +24,7 @@ def longest_chain(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
     Each product of a chain needs the result of the previous one. The chain is read from autograd's graph of the
-    call, so only operations that depend on inputs or weights count, and none inside a hybridized layer. Raises
+    call. The graph has only operations that depend on inputs or weights, and none inside a hybridized layer. Raises
     TypeError if the layer is not callable or an input is not an array.
     """
     _check(layer, inputs)
@@ -33,7 +33,8 @@ def longest_chain(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
         x.attach_grad()
     with autograd.record(train_mode=False):
         symbol = autograd.get_symbol(layer(*tracked_inputs))
-    lengths: list[int] = []  # of the longest chain up to each node; nodes follow their inputs
+    # The length of the longest chain up to each node. A node follows its inputs.
+    lengths: list[int] = []
     for node in json.loads(symbol.tojson())["nodes"]:
         input_length = max((lengths[parent] for parent, *_ in node["inputs"]), default=0)
         lengths.append(input_length + (node["op"] in PRODUCTS))
@@ -43,8 +44,9 @@ def longest_chain(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
 def multiply_adds(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
     """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands, but
-    not those inside a hybridized layer. Raises TypeError if the layer is not callable or an input is not an array.
+    These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands.
+    Those inside a hybridized layer are not counted. Raises TypeError if the layer is not callable or an input is not
+    an array.
     """
     _check(layer, inputs)
     with _record_multiply_adds() as counts:
@@ -62,13 +64,13 @@ def _record_multiply_adds() -> Iterator[list[int]]:
     invoke = register._imperative_invoke
 
     def invoke_and_count(
-        handle: int, arrays: list[np.ndarray], names: Any, values: Any, *rest: Any
+        handle: int, operands: list[np.ndarray], names: Any, values: Any, *rest: Any
     ) -> Any:
-        result = invoke(handle, arrays, names, values, *rest)
-        operator = _operator_name(handle)
+        result = invoke(handle, operands, names, values, *rest)
+        operator = _get_operator_name(handle)
         if operator in PRODUCTS:
             is_transposed = bool(dict(zip(names, values, strict=True)).get("transpose_a"))
-            counts.append(result.size * _count_terms(operator, arrays, is_transposed))
+            counts.append(result.size * _count_terms(operator, operands, is_transposed))
         return result
 
     register._imperative_invoke = invoke_and_count
@@ -78,16 +80,16 @@ def _record_multiply_adds() -> Iterator[list[int]]:
         register._imperative_invoke = invoke
 
 
-def _count_terms(operator: str, arrays: list[np.ndarray], is_transposed: bool) -> int:
+def _count_terms(operator: str, operands: list[np.ndarray], is_transposed: bool) -> int:
     """Count the products that are summed for each element of the result."""
-    left, right = arrays[:2]
+    left, right = operands[:2]
     if operator in ("FullyConnected", "Convolution"):
         return math.prod(right.shape[1:])  # a weight of shape (outputs, inputs, ...)
     return left.shape[-2 if is_transposed else -1]
 
 
 @cache
-def _operator_name(handle: int) -> str:
+def _get_operator_name(handle: int) -> str:
     name = ctypes.c_char_p()
     check_call(_LIB.MXSymbolGetAtomicSymbolName(ctypes.c_void_p(handle), ctypes.byref(name)))
     return (name.value or b"").decode()

@@ -43,7 +43,7 @@ def load_data_nmt(
     are float32, as in D2L, lengths int32. Raises TypeError or ValueError for sizes below 1.
     """
     pairs = translation.load_pairs(batch_size, num_steps, num_examples)
-    # MXNet makes float32 of lists, and D2L's pages concatenate sentences with such arrays.
+    # MXNet converts lists to float32, and D2L's pages concatenate sentences with such arrays.
     arrays = [x.astype("float32") if x.ndim == 2 else x for x in pairs.arrays]
     dataset = gluon.data.ArrayDataset(*arrays)
     batches = gluon.data.DataLoader(dataset, batch_size, shuffle=True)

@@ -25,7 +25,7 @@ Split = Callable[[Any, np.ndarray, Sequence[Any]], tuple[Sequence[Any], Sequence
 def split_batch(
     X: np.ndarray, y: np.ndarray, devices: Sequence[Any]
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Split inputs and labels into a part for each device, in order; parts may differ by one.
+    """Split inputs and labels into a part for each device, in order; sizes of parts may differ by one.
 
     Raises TypeError or ValueError if inputs and labels differ in number, or there are fewer examples than devices.
     """
@@ -36,7 +36,7 @@ def split_batch(
 def split_batch_multi_inputs(
     X: Sequence[np.ndarray], y: np.ndarray, devices: Sequence[Any]
 ) -> tuple[list[tuple[np.ndarray, ...]], list[np.ndarray]]:
-    """Split several input arrays and the labels as :func:`split_batch` does: each device gets a part of each."""
+    """Split several input arrays and the labels as :func:`split_batch` does; each device gets a part of every array."""
     if not isinstance(X, (list, tuple)) or not X:
         raise TypeError(message("X", format_value(X), "a list of arrays, at least one"))
     for x in X:
@@ -111,10 +111,10 @@ def train_ch13(
     devices: Sequence[Any] | None = None,
     split_f: Split = split_batch,
 ) -> None:
-    """Train with :func:`train_batch_ch13` on ``devices``, where ``net`` is; by default all GPUs, or the CPU.
+    """Train with :func:`train_batch_ch13` on ``devices``, by default all GPUs, or else the CPU.
 
-    Loss and accuracy are plotted, and printed at the end. Raises TypeError or ValueError if ``net`` is not a layer,
-    ``num_epochs`` is below 1, or there is no batch (X, y).
+    ``net`` must be initialized there. Loss and accuracy are plotted, and printed at the end. Raises TypeError or
+    ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no batch (X, y).
     """
     check_instance("net", net, gluon.Block, "a layer")
     devices = shared.check_devices(try_all_gpus() if devices is None else devices)

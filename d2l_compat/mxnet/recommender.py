@@ -53,7 +53,7 @@ def split_data_ml100k(
 def load_data_ml100k(
     data: Any, num_users: int, num_items: int, feedback: str = "explicit"
 ) -> tuple[list[int], list[int], list[int], Any]:
-    """Return lists of users and items, both counted from 0, and of ratings, and all interactions together.
+    """Return lists of users and items, both counted from 0, a list of ratings, and the interactions.
 
     With "explicit" ``feedback`` the interactions are a matrix (num_items, num_users) of ratings, 0 for none. With
     "implicit" feedback, ratings are 1, and the interactions are a dict of each user's items. Raises TypeError or
@@ -101,10 +101,10 @@ def train_recsys_rating(
 ) -> None:
     """Train a model of ratings on ``devices``, by default all GPUs, or else the CPU.
 
-    The last array of a batch has the ratings, the others are the inputs; a single array is both. The mean loss and the
-    result of ``evaluator(net, test_iter, devices)``, or with ``inter_mat`` of ``evaluator(net, test_iter, inter_mat,
-    devices)``, are plotted, and printed at the end. Raises TypeError or ValueError if these are not callable, or there
-    is no batch.
+    The last array of a batch has the ratings, the others are the inputs; a single array is both. ``evaluator`` is
+    called with (net, test_iter, devices), or, if ``inter_mat`` is not None, with (net, test_iter, inter_mat, devices).
+    Its result and the mean loss are plotted, and printed at the end. Raises TypeError or ValueError if ``net``,
+    ``loss`` or ``evaluator`` is not callable, or there is no batch.
     """
     devices = _check_arguments(devices, net=net, loss=loss, evaluator=evaluator)
     check_instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
@@ -127,10 +127,10 @@ def train_recsys_rating(
 
 
 class _PairLoss(gluon.loss.Loss):
-    """A loss of pairs of scores: one of an item that a user likes, one of an item that the same user does not like."""
+    """A loss of pairs of scores: of an item that a user likes, and of an item that the same user does not like."""
 
     def __init__(self, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
-        """Set ``weight``, by which the loss is multiplied unless it is None."""
+        """Create the loss, to be multiplied by ``weight`` unless that is None."""
         super().__init__(weight, batch_axis, **kwargs)
 
     def _apply_weight(self, loss: np.ndarray) -> np.ndarray:
@@ -143,7 +143,7 @@ class BPRLoss(_PairLoss):
     def forward(self, positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
         """Return the sums (1, ...) for scores (batch, ...). Raises TypeError or ValueError if shapes differ."""
         shared.check_scores(arrays, positive, negative)
-        losses = npx.activation(negative - positive, "softrelu")  # does not overflow
+        losses = npx.activation(negative - positive, "softrelu")  # log(1 + exp(x)) without overflow
         return self._apply_weight(losses.sum(self._batch_axis, keepdims=True))
 
 
@@ -169,7 +169,7 @@ def evaluate_ranking(
 
     For each user, ``net(users, items)`` or ``net(users, seq[users], items)`` scores all items except the user's
     ``candidates``, which are known from training; ``test_input`` has the items to find. Raises TypeError, ValueError or
-    KeyError if these are not dicts of items, or a user has no item to find.
+    KeyError if ``test_input`` or ``candidates`` is not a dict of items, or a user has no item to find.
     """
     devices = _check_arguments(devices, net=net)
 
@@ -205,8 +205,8 @@ def train_ranking(
     """Train a model of rankings: the last two arrays of a batch are items to rank high, and items to rank low.
 
     After every ``eval_step`` epochs the result of ``evaluator``, which is called like :func:`evaluate_ranking`, is
-    plotted; at the end it is printed, with the mean loss of a pair. Raises TypeError or ValueError if these are not
-    callable, or there is no batch.
+    plotted; at the end it is printed, with the mean loss of a pair. Raises TypeError or ValueError if ``net``, ``loss``
+    or ``evaluator`` is not callable, or there is no batch.
     """
     devices = _check_arguments(devices, net=net, loss=loss, evaluator=evaluator)
     check_instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
@@ -233,7 +233,7 @@ def _check_arguments(devices: Any, **functions: Any) -> list[Context]:
 
 
 def _split(batch: list[np.ndarray], devices: list[Context]) -> list[tuple[np.ndarray, ...]]:
-    """Split the arrays of a batch; return for each device its parts of all of them."""
+    """Split each array of a batch; return a tuple of parts for each device."""
     parts = [gluon.utils.split_and_load(array, devices, even_split=False) for array in batch]
     return [*zip(*parts, strict=True)]
 
@@ -250,7 +250,7 @@ def _do_step(losses: list[np.ndarray], trainer: gluon.Trainer, batch_size: int) 
 
 
 class CTRDataset(gluon.data.Dataset):
-    """Advertisements, one per line: 1 if it was clicked, or 0, and the values of its fields, separated by tabs.
+    """Advertisements, one per line of a file: 1 if clicked, else 0, then the values of its fields, separated by tabs.
 
     An example is a vector of ``num_feat`` indices and a list with the label. ``feat_mapper`` maps each field, counted
     from 1, to the indices of its values, ``defaults`` to the index of its rare values. ``field_dims`` has the number of

@@ -217,7 +217,7 @@ def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Conte
 def grad_clipping(net: Any, theta: float) -> None:
     """Scale the gradients of ``net`` in place so that their joint norm is at most ``theta``.
 
-    They are those of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError if ``theta`` is
+    These belong to a layer's parameters, or to ``net.params``. Raises TypeError or ValueError if ``theta`` is
     not a number above 0.
     """
     theta = shared.clipping_threshold(theta)

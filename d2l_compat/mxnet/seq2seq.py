@@ -107,26 +107,25 @@ class GRU(Module):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Map (steps, batch, inputs) to (steps, batch, hiddens) and the new state.
 
-        ``H``, the previous state, and the new one have the shape (layers, batch, hiddens).
+        The previous state, ``H``, and the new one have the shape (layers, batch, hiddens).
         """
         weight = self.rnn.l0_i2h_weight
-        input_size = weight.shape[-1]  # not above 0 until the first input sets it
+        input_size = weight.shape[-1]  # 0 or -1 until the first input sets it
         input_size = input_size if input_size > 0 else None
         arrays.check_sequence("inputs", inputs, input_size, arrays.dtype(weight))
+        batch = inputs.shape[1]
         if H is not None:
-            rnn = self.rnn
-            arrays.check_state("H", H, rnn._num_layers, inputs.shape[1], rnn._hidden_size)
-        if H is None:  # Gluon's layer returns its state only if it is called with one
-            batch, dtype = inputs.shape[1], inputs.dtype
-            [H] = self.rnn.begin_state(batch, ctx=inputs.ctx, dtype=dtype)
+            arrays.check_state("H", H, self.rnn._num_layers, batch, self.rnn._hidden_size)
+        else:  # Gluon's layer returns its state only if it is called with one
+            [H] = self.rnn.begin_state(batch, ctx=inputs.ctx, dtype=inputs.dtype)
         outputs, [state] = self.rnn(inputs, [H])
         return outputs, state
 
 
 class _GRU(rnn.GRU):
-    """Gluon's GRU, with dropout between its layers: on the CPU, MXNet omits it.
+    """Gluon's GRU, with dropout between its layers.
 
-    There oneDNN computes the GRU, without dropout. So this class computes the layers one by one.
+    On the CPU, MXNet computes a GRU with oneDNN, which omits dropout. So this class computes the layers one by one.
     """
 
     def __init__(self, num_hiddens: int, num_layers: int, dropout: float) -> None:
@@ -221,13 +220,13 @@ def sequence_mask(X: np.ndarray, valid_len: np.ndarray, value: float = 0) -> np.
     shape or dtype.
     """
     lens = arrays.check_sequence_mask(X, valid_len, value)
-    valid = onp.arange(X.shape[1]) < lens[:, None]
-    valid = valid.reshape(*valid.shape, *[1] * (X.ndim - 2))
+    is_valid = onp.arange(X.shape[1]) < lens[:, None]
+    is_valid = is_valid.reshape(*is_valid.shape, *[1] * (X.ndim - 2))
     if not X.size:  # MXNet's `where` would crash the process
         return X
     # With a plain number, `np.where` swaps the gradients of its two branches (apache/mxnet#17893).
     padding = np.full((1,) * X.ndim, value, X.dtype, ctx=X.ctx)
-    return np.where(np.array(valid, dtype=bool, ctx=X.ctx), X, padding)
+    return np.where(np.array(is_valid, dtype=bool, ctx=X.ctx), X, padding)
 
 
 def train_seq2seq(
@@ -248,7 +247,7 @@ def train_seq2seq(
         dec_X = np.concatenate((bos, Y[:, :-1]), axis=1)
         with autograd.record():
             Y_hat = shared.discard_state(net(X, dec_X, X_lens))
-            # Averaged over all steps of an example, with 0 past its length.
+            # Each example's mean over all its steps, with 0 past its length.
             loss = sequence_mask(cross_entropy(Y_hat, Y), Y_lens).mean(axis=1).sum()
         loss.backward()
         clip_gradients(net, 1)

@@ -34,22 +34,22 @@ class Module(shared.Steps, nn.Block):
 
     def get_scratch_params(self) -> list[np.ndarray]:
         """Return the arrays among the attributes of this module and of its submodules."""
-        return [array for _, _, array in self._scratch_params()]
+        return [array for _, _, array in self._find_scratch_params()]
 
     def set_scratch_params_device(self, device: Context) -> None:
-        """Move these arrays to another device, and attach gradients there."""
-        for owner, name, array in self._scratch_params():
+        """Move the arrays of :meth:`get_scratch_params` to another device, and attach gradients there."""
+        for owner, name, array in self._find_scratch_params():
             array = array.as_in_ctx(device)
             array.attach_grad()
             setattr(owner, name, array)
 
-    def _scratch_params(self) -> Iterator[tuple["Module", str, np.ndarray]]:
+    def _find_scratch_params(self) -> Iterator[tuple["Module", str, np.ndarray]]:
         for name, value in list(vars(self).items()):
             if isinstance(value, np.ndarray):
                 yield self, name, value
             for module in value if isinstance(value, list) else [value]:
                 if isinstance(module, Module):
-                    yield from module._scratch_params()
+                    yield from module._find_scratch_params()
 
 
 class Classifier(shared.ClassifierSteps, Module):
@@ -144,7 +144,7 @@ def cross_entropy(Y_hat: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def _to_numpy(tensor: Any) -> Any:
-    # A data loader stacks NumPy's rows at once, but MXNet's one by one.
+    # A data loader stacks the rows of NumPy arrays at once, but those of MXNet's one by one.
     return tensor.asnumpy() if isinstance(tensor, np.ndarray) else tensor
 
 

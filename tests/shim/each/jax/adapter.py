@@ -19,10 +19,10 @@ from tests.shim import reference
 from tests.shim.each import adapter
 from tests.shim.each.jax.translator import train_with_trainer
 
-# Enabled locally, not for the whole process: the lessons run in single precision.
-double = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+# Double precision is enabled locally, not for the whole process: the lessons run in single precision.
+enable_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
-# Environment of a subprocess: a second device on any machine, also on one with a GPU.
+# With these environment variables, a subprocess has two devices on any machine, even on one with a GPU.
 TWO_CPUS = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
 
 
@@ -46,7 +46,7 @@ class Layer(adapter.Layer):
 
     @staticmethod
     def tensor(x: NDArray[Any]) -> jax.Array:
-        with double(True):
+        with enable_x64(True):
             return jax.numpy.array(x)
 
     @staticmethod
@@ -56,7 +56,7 @@ class Layer(adapter.Layer):
     def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
         if training:
             kwargs["training"] = True  # not every layer takes it
-        with double(True):
+        with enable_x64(True):
             tensors, kwargs = self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)
             if self.variables is None:
                 self.variables = self.layer.init(next(self.keys), *tensors, **kwargs)
@@ -78,28 +78,25 @@ class Layer(adapter.Layer):
         return self.to_numpy(self.weights)
 
     def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
-        every, tree = jax.tree.flatten((self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)))
-        floats = [x for x in every if is_floating(x)]
+        leaves, tree = jax.tree.flatten((self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)))
+        floats = [x for x in leaves if is_floating(x)]
 
-        def output(*floats: jax.Array) -> jax.Array:
-            rest = iter(floats)
-            mixed = [next(rest) if is_floating(x) else x for x in every]
-            inputs, kwargs = jax.tree.unflatten(tree, mixed)
+        def call(*floats: jax.Array) -> jax.Array:
+            remaining = iter(floats)
+            replaced = [next(remaining) if is_floating(x) else x for x in leaves]
+            inputs, kwargs = jax.tree.unflatten(tree, replaced)
             result = self.layer.apply(self.variables or {}, *inputs, **kwargs)
             return result[0] if isinstance(result, tuple) else result
 
-        with (
-            double(True),
-            jax.debug_nans(True),
-        ):  # NaN in an intermediate result is an error as well
-            _, pull_back = jax.vjp(output, *floats)
+        with enable_x64(True), jax.debug_nans(True):  # NaN in between is an error as well
+            _, pull_back = jax.vjp(call, *floats)
             return [np.asarray(gradient) for gradient in pull_back(self.tensor(direction))]
 
     def randomize(self, *inputs: Any) -> None:
         rng = np.random.default_rng(0)
         variables = self.variables
         if variables is None:  # only their shapes are needed, so little is compiled
-            with double(True):
+            with enable_x64(True):
                 variables = jax.eval_shape(
                     self.layer.init, next(self.keys), *self.to_tensors(inputs)
                 )
@@ -123,7 +120,7 @@ class Layer(adapter.Layer):
         return part | {"beta": part["bias"]} if "gamma" in part else part
 
     def gates(self, path: str) -> list[reference.Gates]:
-        # Flax's layer of cells has no parameters itself: "rnn.rnn" is "rnn".
+        # The layer around Flax's cells has no parameters itself, so "rnn.rnn" is "rnn".
         cells = sorted(self.part(path.split(".")[0]).items())
 
         def linears(cell: dict[str, Any], kind: str) -> dict[str, reference.Linear]:
@@ -149,7 +146,7 @@ class Encoding(Layer):
 
     @property
     def P(self) -> NDArray[Any]:
-        with double(self.dtype == "float64"):
+        with enable_x64(self.dtype == "float64"):
             return np.asarray(self.layer.P)
 
 
@@ -157,7 +154,7 @@ class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
     train_with_trainer = staticmethod(train_with_trainer)
     train_with_functions = None  # D2L 0.17 had no JAX
-    CAST_DTYPE = "float64"  # Flax takes the wider
+    CAST_DTYPE = "float64"  # Flax computes in the wider dtype
     ACCEPTS_NUMPY = True
     NORM_EPSILON = 1e-6
     LAYERS_PREFIX = "layers_"
@@ -168,11 +165,11 @@ class Adapter(adapter.Adapter):
         return (width,)
 
     def apply(self, function: Callable[..., Any], *args: Any) -> Any:
-        with double(True):
+        with enable_x64(True):
             return super().apply(function, *args)
 
     def masked_softmax(self, X: Any, valid_lens: Any = None) -> NDArray[Any]:
-        with double(True):
+        with enable_x64(True):
             return super().masked_softmax(X, valid_lens)
 
     def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
@@ -291,7 +288,7 @@ class Adapter(adapter.Adapter):
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
         reader = names["readers"]["learned"]
         start = reader.init(jax.random.key(0), names["example"])
-        first = jax.tree.map(lambda of_seeds: of_seeds[0], names["train"](reader))
+        first = jax.tree.map(lambda seeds: seeds[0], names["train"](reader))
         return [_table(start), _table(first)]
 
     def lesson_relative(self, names: dict[str, Any]) -> adapter.Arrays:

@@ -9,18 +9,16 @@ import numpy as np
 from d2l_compat import jax as d2l
 
 BN_EPSILON = 1e-5
-FACTOR = 1  # LinearRegression's loss over half the mean squared error
-# Flax's models do not hold their variables. The models are stored as well, since the id of a deleted one could be reused.
+FACTOR = 1  # LinearRegression's loss divided by half the mean squared error
+# The variables of Flax's models by id. The models are stored as well, so that no id is reused.
 VARIABLES: dict[int, tuple[Any, Any]] = {}
 
 
 def predict(model: Any, X: Any, training: bool = False) -> Any:
     X = X.transpose(0, 2, 3, 1) if X.ndim == 4 else X
     if id(model) not in VARIABLES:
-        VARIABLES[id(model)] = (
-            model,
-            draw_variables(jax.eval_shape(model.init, jax.random.key(0), X)),
-        )
+        shapes = jax.eval_shape(model.init, jax.random.key(0), X)
+        VARIABLES[id(model)] = model, draw_variables(shapes)
     apply = jax.jit(partial(model.apply, mutable=["batch_stats"]))
     Y = np.asarray(apply(VARIABLES[id(model)][1], X)[0])
     return Y.transpose(0, 3, 1, 2) if Y.ndim == 4 else Y
@@ -56,7 +54,7 @@ def copy(ours: Any, theirs: Any) -> None:
 def fit(model: Any, data: Any, epochs: int, d2l: Any = d2l, start: Any = None) -> Any:
     """Train a linear regression from ``start``; return flat (w, b) before and after."""
 
-    def flat(params: Any) -> tuple[Any, Any]:
+    def flatten(params: Any) -> tuple[Any, Any]:
         net = params.get("net", {})
         w, b = net.get("kernel", params.get("w")), net.get("bias", params.get("b"))
         return np.asarray(w).ravel(), np.asarray(b)
@@ -70,4 +68,4 @@ def fit(model: Any, data: Any, epochs: int, d2l: Any = d2l, start: Any = None) -
     model.apply_init = lambda inputs, key: variables
     trainer = d2l.Trainer(max_epochs=epochs)
     trainer.fit(model, data)
-    return flat(variables["params"]), flat(trainer.state.params)
+    return flatten(variables["params"]), flatten(trainer.state.params)

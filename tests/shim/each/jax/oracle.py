@@ -1,6 +1,6 @@
 """JAX's package alongside upstream's ``d2l.jax``; its names are explained in tests/shim/each/oracle.py.
 
-Upstream's code is from 2023. What JAX, Flax and Python have removed since is added here.
+Upstream's code is from 2023. Features that JAX, Flax and Python have removed since are added here.
 """
 
 import random
@@ -30,7 +30,7 @@ NOT_COMPARED: dict[str, dict[str, str]] = {
 
 
 class GRUCell(nn.GRUCell):
-    """The cell as it was in Flax: the state determines its size, and a static method makes the state."""
+    """Flax's former cell: the state determines its size, and a static method makes the state."""
 
     features: int = 0
 
@@ -64,31 +64,32 @@ class Batches:
         if self.is_shuffled:
             np.random.default_rng().shuffle(rows)
         for start in self.starts:
-            some = rows[start : start + self.starts.step]
-            yield tuple(array[some] for array in self.arrays)
+            selected = rows[start : start + self.starts.step]
+            yield tuple(array[selected] for array in self.arrays)
 
 
 def upstream() -> Any:
-    integer = random.randint
+    randint = random.randint
     dataset = SimpleNamespace(Dataset=SimpleNamespace(from_tensor_slices=Batches))
     datasets = SimpleNamespace(as_numpy=lambda batches: batches)
     with pytest.MonkeyPatch.context() as patch:
-        # Upstream draws up to 1e6, a float, which Python 3.12 refuses.
-        patch.setattr(random, "randint", lambda a, b: integer(a, int(b)))
+        # Upstream draws up to 1e6, a float, which Python 3.12 rejects.
+        patch.setattr(random, "randint", lambda a, b: randint(a, int(b)))
         patch.setitem(sys.modules, "tensorflow", SimpleNamespace(data=dataset))
         patch.setitem(sys.modules, "tensorflow_datasets", datasets)
         from d2l import jax as d2l
-    d2l.get_seed = lambda: integer(0, 1_000_000)
-    d2l.int = lambda x=0: int(np.asarray(x).item())  # JAX takes no array of one number
-    d2l.jax = _with(jax, random=_with(jax.random, PRNGKeyArray=jax.Array))
-    d2l.nn = _with(nn, GRUCell=GRUCell)
+    d2l.get_seed = lambda: randint(0, 1_000_000)
+    d2l.int = lambda x=0: int(np.asarray(x).item())  # JAX no longer converts an array of one number
+    d2l.jax = _extend(jax, random=_extend(jax.random, PRNGKeyArray=jax.Array))
+    d2l.nn = _extend(nn, GRUCell=GRUCell)
 
     class Trainer(d2l.Trainer):
         """A trainer that clips gradients if asked: upstream's has the method, but never calls it."""
 
         def prepare_model(self, model: Any) -> None:
             super().prepare_model(model)
-            step, norm = model.training_step, self.gradient_clip_val
+            step = model.training_step
+            norm = self.gradient_clip_val
 
             def clipped_step(*args: Any) -> tuple[Any, Any]:
                 value, gradients = step(*args)
@@ -103,7 +104,7 @@ def upstream() -> Any:
 UPSTREAM = {"1.0.3": upstream}
 
 
-def _with(module: ModuleType, **names: Any) -> SimpleNamespace:
+def _extend(module: ModuleType, **names: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**vars(module), **names})
 
 
@@ -143,8 +144,8 @@ def translate(adapter: Adapter, d2l: Any, name: str, tokens: Any, lens: Any) -> 
     results = []
     for encoder in (d2l.Seq2SeqEncoder(7, 6, 4, 2), d2l.TransformerEncoder(7, 4, 8, 2, 2, 0.0)):
         model = getattr(d2l, name)(encoder, decoder=Decoder(), training=False, **others)
-        built = Layer(model)
-        built.randomize(*batch[:-1])
-        predicted, weights = model.predict_step(built.variables["params"], batch, 4, True)
-        results.append([built(*batch[:-1]), to_numpy(predicted), to_numpy(weights)])
+        layer = Layer(model)
+        layer.randomize(*batch[:-1])
+        predicted, weights = model.predict_step(layer.variables["params"], batch, 4, True)
+        results.append([layer(*batch[:-1]), to_numpy(predicted), to_numpy(weights)])
     return results

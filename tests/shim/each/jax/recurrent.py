@@ -27,13 +27,13 @@ def model(name: str, start: dict[str, Any], lr: float = 1.0, d2l: Any = d2l) -> 
     vocab_size, num_hiddens = start["W_xh"].shape
     is_scratch = name == "RNNLMScratch"
     rnn = d2l.RNNScratch(vocab_size, num_hiddens) if is_scratch else d2l.RNN(num_hiddens)
-    model = getattr(d2l, name)(rnn, vocab_size, lr)
-    params = model.init(jax.random.key(0), jax.numpy.zeros((1, 1), "int32"))["params"]
+    net = getattr(d2l, name)(rnn, vocab_size, lr)
+    params = net.init(jax.random.key(0), jax.numpy.zeros((1, 1), "int32"))["params"]
     if is_scratch:
-        jax_start = {name: jax.numpy.array(each) for name, each in start.items()}
+        jax_start = {name: jax.numpy.array(x) for name, x in start.items()}
         params = {"rnn": {name: jax_start[name] for name in ("W_xh", "W_hh", "b_h")}}
         params |= {name: jax_start[name] for name in ("W_hq", "b_q")}
-    return Trained(model=model, params=params)
+    return Trained(model=net, params=params)
 
 
 def weights(trained: Trained) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def logits(trained: Trained, tokens: Any, *state: Any) -> Any:
 
 
 def layer(name: str, start: dict[str, Any], inputs: Any, state: Any = None) -> Any:
-    """Apply the recurrent layer alone to (steps, batch, inputs); return outputs and a state."""
+    """Apply only the recurrent layer to (steps, batch, inputs); return outputs and a state."""
     trained = model(name, start)
     variables = {"params": trained.params["rnn"]}
     outputs, state = trained.model.rnn.apply(variables, inputs, None if state is None else [state])

@@ -1,4 +1,4 @@
-"""Tests of what JAX's functions count in a layer, against formulas, and through all that a program nests."""
+"""Tests of the counts of a layer's products in JAX, against formulas, also in nested programs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,11 +13,11 @@ from d2l_compat import jax as d2l
 A, B, SQUARE = jnp.zeros((2, 3)), jnp.zeros((3, 5)), jnp.zeros((4, 4))
 
 
-def steps(X: jax.Array) -> jax.Array:
+def scan_products(X: jax.Array) -> jax.Array:
     return jax.lax.scan(lambda H, x: (H @ X, None), X, jnp.arange(7))[0]
 
 
-def conv(*shape: int, **kwargs: Any) -> tuple[Callable[..., Any], jax.Array]:
+def make_convolution(*shape: int, **kwargs: Any) -> tuple[Callable[..., Any], jax.Array]:
     layer = nn.Conv(6, (3,), **kwargs)
     X = jnp.zeros(shape)
     variables = layer.init(jax.random.key(0), X)
@@ -33,8 +33,8 @@ COUNT_CASES = {
     "two results": (lambda X: (X, X @ X), (SQUARE,), 1, 4**3),
     "none": (lambda X: 2 * X, (SQUARE,), 0, 0),
     "a constant": (lambda X: 1.0, (SQUARE,), 0, 0),
-    "steps of a scan": (steps, (SQUARE,), 7, 7 * 4**3),
-    "compiled": (jax.jit(steps), (SQUARE,), 7, 7 * 4**3),
+    "steps of a scan": (scan_products, (SQUARE,), 7, 7 * 4**3),
+    "compiled": (jax.jit(scan_products), (SQUARE,), 7, 7 * 4**3),
     "with its own derivative": (lambda X: nn.relu(X @ X) @ X, (SQUARE,), 2, 2 * 4**3),
     "checkpointed": (jax.checkpoint(lambda X: X @ X), (SQUARE,), 1, 4**3),
     "tokens": (lambda ids: B[ids] @ B.T, (jnp.array([0, 2]),), 1, 2 * 5 * 3),
@@ -42,18 +42,19 @@ COUNT_CASES = {
 
 
 @pytest.mark.parametrize(
-    ("layer", "inputs", "chain", "products"), COUNT_CASES.values(), ids=COUNT_CASES
+    ("layer", "inputs", "chain_length", "products"), COUNT_CASES.values(), ids=COUNT_CASES
 )
 def test_products_are_counted(
-    layer: Callable[..., Any], inputs: tuple[Any, ...], chain: int, products: int
+    layer: Callable[..., Any], inputs: tuple[Any, ...], chain_length: int, products: int
 ) -> None:
-    assert d2l.longest_chain(layer, *inputs) == chain
+    assert d2l.longest_chain(layer, *inputs) == chain_length
     assert d2l.multiply_adds(layer, *inputs) == products
 
 
 def test_convolution_counts_kernel_for_each_output() -> None:
-    assert d2l.multiply_adds(*conv(1, 10, 4)) == 10 * 6 * 3 * 4
-    assert d2l.multiply_adds(*conv(1, 10, 4, feature_group_count=2)) == 10 * 6 * 3 * 4 // 2
+    assert d2l.multiply_adds(*make_convolution(1, 10, 4)) == 10 * 6 * 3 * 4
+    layer, X = make_convolution(1, 10, 4, feature_group_count=2)
+    assert d2l.multiply_adds(layer, X) == 10 * 6 * 3 * 4 // 2
 
 
 @pytest.mark.parametrize("n", [8, 1024])  # long input is attended to block by block
@@ -71,17 +72,17 @@ def test_attention_takes_four_products(n: int) -> None:
 
 
 @pytest.mark.parametrize("count", [d2l.longest_chain, d2l.multiply_adds])
-def test_uncountable_operations_are_errors(count: Callable[..., int]) -> None:
-    def until(X: jax.Array) -> Any:
+def test_uncountable_operations_are_rejected(count: Callable[..., int]) -> None:
+    def loop(X: jax.Array) -> Any:
         return jax.lax.while_loop(lambda X: X.sum() < 9, lambda X: X @ X, X)
 
-    def either(X: jax.Array) -> Any:
+    def branch(X: jax.Array) -> Any:
         return jax.lax.cond(X.sum() < 9, lambda X: X @ X, lambda X: X, X)
 
-    for layer, name in ((until, "while"), (either, "cond")):
+    for layer, name in ((loop, "while"), (branch, "cond")):
         with pytest.raises(ValueError, match=f"layer: got a program with a {name}; need steps"):
             count(layer, SQUARE)
     with pytest.raises(TypeError, match="layer: got 3; need a layer or a function"):
         count(3, SQUARE)
     with pytest.raises(TypeError, match="inputs: got list; need a tensor"):
-        count(steps, [1.0])
+        count(scan_products, [1.0])

@@ -1,4 +1,4 @@
-"""Tests of what only JAX and Flax have: transformations, layers that are dataclasses, keys, sown values."""
+"""Tests of features that only JAX and Flax have: transformations, layers as dataclasses, keys, sown values."""
 
 import os
 import pickle
@@ -17,13 +17,13 @@ from flax.errors import InvalidRngError
 from d2l_compat import jax as d2l
 from tests.shim import reference
 from tests.shim.each.cases import LENGTHS, every_kind_of_lengths, make_case
-from tests.shim.each.jax.adapter import TWO_CPUS, double
+from tests.shim.each.jax.adapter import TWO_CPUS, enable_x64
 
 KEY = jax.random.key(0)
 SHORT_FORM = d2l.MultiHeadAttention(6, 3, 0.5)
 LONG_FORM = d2l.MultiHeadAttention(6, 6, 6, 6, 3, 0.5)
 EACH_FORM = pytest.mark.parametrize("layer", [SHORT_FORM, LONG_FORM], ids=["short", "long"])
-SHORT_FIRST = pytest.mark.parametrize(
+LONG_FORM_IN_RELEASE = pytest.mark.parametrize(
     "layer",
     [
         pytest.param(SHORT_FORM, id="short"),
@@ -69,7 +69,7 @@ def test_copy_may_have_other_fields(layer: nn.Module) -> None:
         layer.copy(num_heads=4)
 
 
-def test_layers_have_their_names_inside_other_layers() -> None:
+def test_layers_have_names_inside_other_layers() -> None:
     class Model(nn.Module):
         @nn.compact
         def __call__(self, X: jax.Array) -> jax.Array:
@@ -120,8 +120,8 @@ def test_jit_and_vmap_match_plain_call(layer: nn.Module, valid_lens: np.ndarray 
     args = inputs(valid_lens)
     output, variables = layer.init_with_output(KEY, *args)
     assert [x.shape for x in output] == [(2, 3, 6), (2, 3, 3, 4)]
-    alone = [None if x is None else x[:, None] for x in args]
-    mapped = jax.vmap(lambda *x: layer.apply(variables, *x))(*alone)
+    examples = [None if x is None else x[:, None] for x in args]
+    mapped = jax.vmap(lambda *x: layer.apply(variables, *x))(*examples)
     for got in (jax.jit(layer.apply)(variables, *args), [x[:, 0] for x in mapped]):
         jax.tree.map(lambda g, w: np.testing.assert_allclose(g, w, atol=1e-6), tuple(got), output)
 
@@ -135,7 +135,7 @@ def draw_bias(*shape: int) -> jax.Array:
     return bias.at[..., 1, 0].set(-jnp.inf).at[..., -1, :].set(-jnp.inf)
 
 
-@SHORT_FIRST
+@LONG_FORM_IN_RELEASE
 @MASKS
 @every_kind_of_lengths
 def test_masks_under_jit_vmap_and_grad_match_plain_call(
@@ -145,16 +145,16 @@ def test_masks_under_jit_vmap_and_grad_match_plain_call(
     variables = layer.init(KEY, *args[:3])
 
     def attend(*args: Any) -> Any:
-        *args, bias = args
-        return layer.apply(variables, *args, causal=True, score_bias=bias)
+        *tensors, bias = args
+        return layer.apply(variables, *tensors, causal=True, score_bias=bias)
 
-    def slopes(*args: Any) -> Any:
+    def differentiate(*args: Any) -> Any:
         return jax.grad(lambda x: (attend(*x)[0] ** 2).sum(), allow_int=True)(args)
 
-    alone = [None if x is None else x[:, None] for x in args]
-    for function in attend, slopes:
+    examples = [None if x is None else x[:, None] for x in args]
+    for function in attend, differentiate:
         want = function(*args)
-        mapped = jax.vmap(function)(*alone)
+        mapped = jax.vmap(function)(*examples)
         for got in (jax.jit(function)(*args), jax.tree.map(lambda x: x[:, 0], mapped)):
             for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
                 if w.dtype != jax.dtypes.float0:  # the gradients of lengths
@@ -194,8 +194,8 @@ def test_bias_dtype_is_that_of_input() -> None:
     bias = draw_bias(3, 3, 4).astype(jnp.bfloat16)
     variables = SHORT_FORM.init(KEY, *half)
     output, _ = SHORT_FORM.apply(variables, *half, score_bias=bias)
-    whole = [np.asarray(x, "float64") for x in half]  # NumPy arrays, which become float32
-    want, _ = SHORT_FORM.apply(variables, *whole, score_bias=np.asarray(bias, "float64"))
+    wide = [np.asarray(x, "float64") for x in half]  # NumPy arrays, which become float32
+    want, _ = SHORT_FORM.apply(variables, *wide, score_bias=np.asarray(bias, "float64"))
     np.testing.assert_allclose(output, want, atol=1e-6)
 
 
@@ -215,10 +215,10 @@ def test_parameters_of_masked_attention_get_finite_gradients() -> None:
     gradients = jax.grad(lambda v: (SHORT_FORM.apply(v, *args)[0] ** 2).sum())(variables)
     assert all(jnp.isfinite(g).all() and g.any() for g in jax.tree.leaves(gradients))
     scores = jnp.where(jnp.arange(4) < 2, args[0][..., :1], jnp.nan)
-    slopes = jax.grad(lambda s: (d2l.masked_softmax(s, np.array([2, 0])) ** 2).sum())(scores)
-    assert jnp.isfinite(slopes).all()
-    assert not slopes[..., 2:].any()
-    assert not slopes[1].any()
+    gradient = jax.grad(lambda s: (d2l.masked_softmax(s, np.array([2, 0])) ** 2).sum())(scores)
+    assert jnp.isfinite(gradient).all()
+    assert not gradient[..., 2:].any()
+    assert not gradient[1].any()
 
 
 def test_traced_offset_beyond_end_gives_nan() -> None:
@@ -226,8 +226,8 @@ def test_traced_offset_beyond_end_gives_nan() -> None:
     X = jnp.zeros((1, 2, 6))
     encode = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
     np.testing.assert_array_equal(encode(3), layer.apply({}, X, offset=3))
-    for offset, missing in ((4, [False, True]), (-1, [True, False]), (9, [True, True])):
-        np.testing.assert_array_equal(jnp.isnan(encode(offset))[0].all(axis=1), missing)
+    for offset, is_nan in ((4, [False, True]), (-1, [True, False]), (9, [True, True])):
+        np.testing.assert_array_equal(jnp.isnan(encode(offset))[0].all(axis=1), is_nan)
     with pytest.raises(TypeError, match="offset: got"):
         encode(1.0)
 
@@ -238,15 +238,15 @@ def test_traced_rotary_offset_beyond_end_gives_nan(layout: str) -> None:
     X = inputs()[0]
     rotate = jax.jit(lambda offset: layer.apply({}, X, offset=offset))
     np.testing.assert_allclose(rotate(2), layer.apply({}, X, offset=2), atol=1e-6)
-    for offset, missing in ((3, [False, False, True]), (-1, [True, False, False])):
-        np.testing.assert_array_equal(jnp.isnan(rotate(offset))[0].all(axis=1), missing)
+    for offset, is_nan in ((3, [False, False, True]), (-1, [True, False, False])):
+        np.testing.assert_array_equal(jnp.isnan(rotate(offset))[0].all(axis=1), is_nan)
 
 
 # Keys, sown values, dtypes, flags
 
 
 @pytest.mark.parametrize(
-    ("layer", "inputs"),
+    ("layer", "num_inputs"),
     [
         (d2l.PositionalEncoding(6, 0.0), 1),
         (d2l.DotProductAttention(0.0), 3),
@@ -254,14 +254,14 @@ def test_traced_rotary_offset_beyond_end_gives_nan(layout: str) -> None:
     ],
     ids=["encoding", "dot product", "multi-head"],
 )
-def test_training_is_true_or_false(layer: nn.Module, inputs: int) -> None:
-    X = [jnp.zeros((2, 3, 6))] * inputs
-    for other in (1, None, jnp.array(True)):
+def test_training_must_be_true_or_false(layer: nn.Module, num_inputs: int) -> None:
+    X = [jnp.zeros((2, 3, 6))] * num_inputs
+    for training in (1, None, jnp.array(True)):
         with pytest.raises(TypeError, match=r"training: got .*; need True or False"):
-            layer.init(KEY, *X, training=other)
+            layer.init(KEY, *X, training=training)
 
 
-def test_offset_passed_as_training_is_refused() -> None:
+def test_offset_passed_as_training_is_rejected() -> None:
     layer = d2l.PositionalEncoding(6, 0.0)
     X = jnp.zeros((2, 3, 6))
     with pytest.raises(TypeError, match="training: got int; need True or False"):
@@ -292,7 +292,7 @@ def test_get_key_follows_pythons_seed() -> None:
     assert not jnp.array_equal(*keys)
 
 
-def test_encoding_is_sown_and_not_parameter() -> None:
+def test_encoding_is_sown_and_is_not_a_parameter() -> None:
     layer = d2l.PositionalEncoding(7, 0.0, max_len=9)
     X = jnp.zeros((1, 2, 7), jnp.bfloat16)
     assert not layer.init(KEY, X)
@@ -315,7 +315,7 @@ def test_masked_softmax_works_in_half_precision(dtype: Any) -> None:
     ("dtype", "want"), [("bfloat16", "float32"), ("float32", "float32"), ("float64", "float64")]
 )
 def test_heads_compute_in_wider_dtype_of_weights_and_input(dtype: str, want: str) -> None:
-    with double(True):
+    with enable_x64(True):
         X = jnp.ones((2, 3, 6), dtype)
         (output, weights), variables = SHORT_FORM.init_with_output(KEY, X, X, X)
     assert all(W.dtype == "float32" for W in jax.tree.leaves(variables))
@@ -335,12 +335,12 @@ def test_float64_arrays_become_float32() -> None:
 
 @pytest.mark.parametrize("gpus", [[], ["first"], ["first", "second"]], ids=len)
 def test_gpus_match_jax_devices(gpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def find(kind: str) -> list[str]:
+    def list_devices(kind: str) -> list[str]:
         if kind == "gpu" and not gpus:
             raise RuntimeError("Unknown backend gpu")
         return gpus if kind == "gpu" else ["the CPU"]
 
-    monkeypatch.setattr(jax, "devices", find)
+    monkeypatch.setattr(jax, "devices", list_devices)
     assert d2l.num_gpus() == len(gpus)
     assert d2l.try_all_gpus() == (gpus or ["the CPU"])
     assert [d2l.try_gpu(i) for i in range(3)] == (gpus + ["the CPU"] * 3)[:3]
@@ -367,11 +367,11 @@ def compute(variables, X, lens):
     return *attended, *masked, added, rotated, d2l.masked_softmax(X, lens)
 
 
-here, there = (compute(*jax.device_put(args, device)) for device in (first, second))
-for a, b in zip(here, there, strict=True):
+expected, results = (compute(*jax.device_put(args, device)) for device in (first, second))
+for a, b in zip(expected, results, strict=True):
     assert (a.devices(), b.devices()) == ({first}, {second})
     assert (jax.device_put(a, second) == b).all()
-print("seen:", len(there))
+print("compared:", len(results))
 """
 
 
@@ -384,7 +384,7 @@ def test_layers_stay_on_second_device() -> None:
         text=True,
         check=False,
     )
-    assert "seen: 7" in process.stdout, process.stderr
+    assert "compared: 7" in process.stdout, process.stderr
 
 
 def test_looking_for_gpus_prints_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Tests of training that only JAX has: the state, keys for dropout, sown weights, its loader."""
+"""Tests of features of training that only JAX has: the state, keys for dropout, sown weights, the loader."""
 
 import math
 import os
@@ -50,7 +50,7 @@ class Linear(d2l.Classifier):
 # Batches
 
 
-def test_batches_are_numpys_and_follow_pythons_seed() -> None:
+def test_batches_are_numpy_arrays_and_follow_pythons_seed() -> None:
     loader = Rows(jnp.arange(7), X).train_dataloader()
     random.seed(1)
     first = list(loader)
@@ -65,10 +65,10 @@ def test_batches_are_numpys_and_follow_pythons_seed() -> None:
 PROGRAM = """
 import sys
 from d2l_compat import jax as d2l
-assert "optax" not in sys.modules, "it is imported when it is needed"
+assert "optax" not in sys.modules, "only training imports it"
 import jax, flax.linen as nn, numpy as np
 first, second = jax.devices()
-d2l.Trainer.devices._gpus = lambda: [second]
+d2l.Trainer.devices._list_gpus = lambda: [second]
 
 
 class Rows(d2l.DataModule):
@@ -108,11 +108,12 @@ def test_training_needs_no_other_framework_and_stays_on_device() -> None:
 # The state
 
 
-def test_dropout_is_on_in_training_only_in_every_epoch() -> None:
+def test_dropout_is_on_only_in_training_of_every_epoch() -> None:
     model = Linear()
     trainer = d2l.Trainer(max_epochs=3)
     trainer.fit(model, Rows(X, Y, batch_size=7), key=KEY)
-    logits = X @ np.asarray(trainer.state.params["net"]["kernel"])  # untrained: all was dropped
+    # All inputs were dropped, so the kernel has not changed.
+    logits = X @ np.asarray(trainer.state.params["net"]["kernel"])
     losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(7), Y]
     curves = {name: [y for _, y in curve] for name, curve in model.board.data.items()}
     assert curves["train_loss"] == pytest.approx([math.log(3)] * 3)
@@ -120,7 +121,7 @@ def test_dropout_is_on_in_training_only_in_every_epoch() -> None:
     assert model.training is False
 
 
-def test_each_step_has_its_own_key_for_dropout() -> None:
+def test_each_step_has_a_new_key_for_dropout() -> None:
     trainer = d2l.Trainer(max_epochs=2)
     trainer.fit(Linear(), Rows(X, Y), key=KEY)
     key = jax.random.split(KEY)[1]
@@ -138,7 +139,7 @@ def test_same_key_and_seed_give_same_parameters() -> None:
         trainer.fit(Module(), Rows(X, Y), key=KEY)
         params.append(np.asarray(trainer.state.params["net"]["kernel"]))
     np.testing.assert_array_equal(*params[:2])
-    assert (params[0] != params[2]).any(), "another order of the batches"
+    assert (params[0] != params[2]).any(), "another seed gives another order of batches"
 
 
 class Normalized(d2l.Classifier):
@@ -194,10 +195,10 @@ def test_custom_module_trains_with_its_loss_and_optimizer() -> None:
     model = Module()
     trainer = d2l.Trainer(max_epochs=1)
     trainer.fit(model, Rows(X, X[:, 0], batch_size=7), key=KEY)
-    before = model.init(jax.random.split(KEY)[0], X)["params"]["net"]
-    kernel, after = (np.asarray(net["kernel"]) for net in (before, trainer.state.params["net"]))
-    residual = X @ kernel[:, 0] - X[:, 0]
-    np.testing.assert_allclose(after[:, 0], kernel[:, 0] - X.T @ residual / 7, rtol=1e-4, atol=1e-6)
+    before = np.asarray(model.init(jax.random.split(KEY)[0], X)["params"]["net"]["kernel"])[:, 0]
+    after = np.asarray(trainer.state.params["net"]["kernel"])[:, 0]
+    residual = X @ before - X[:, 0]
+    np.testing.assert_allclose(after, before - X.T @ residual / 7, rtol=1e-4, atol=1e-6)
     assert model.board.data["train_loss"][0].y == pytest.approx((residual**2).mean(), rel=1e-5)
     assert model.board.data["val_loss"][0].x == 1
 
@@ -269,15 +270,15 @@ class Decoder(d2l.Decoder):
 BATCH = TOKENS, TOKENS, LENS, TOKENS[::-1]
 
 
-def translator(sows: bool = True) -> tuple[d2l.Seq2Seq, Any]:
+def make_translator(sows: bool = True) -> tuple[d2l.Seq2Seq, Any]:
     encoder = d2l.Seq2SeqEncoder(7, 6, 4, 2, 0.5)
     model = d2l.Seq2Seq(encoder, Decoder(sows), tgt_pad=0, lr=0.1, training=False)
     return model, model.init(KEY, *BATCH[:-1])["params"]
 
 
 @pytest.mark.parametrize("save", [pytest.param(False, marks=pytest.mark.release), True])
-def test_predicts_likeliest_tokens_and_weights_on_request(save: bool) -> None:
-    model, params = translator()
+def test_prediction_returns_likeliest_tokens_and_requested_weights(save: bool) -> None:
+    model, params = make_translator()
     tokens, (decoder_weights, encoder_weights) = model.predict_step(params, BATCH, 3, save)
     state = model.encoder.apply({"params": params["encoder"]}, TOKENS)[1][-1]
     token = TOKENS[:, :1]
@@ -292,18 +293,19 @@ def test_predicts_likeliest_tokens_and_weights_on_request(save: bool) -> None:
 
 
 def test_requested_weights_must_be_sown() -> None:
-    model, params = translator(sows=False)
+    model, params = make_translator(sows=False)
     with pytest.raises(NotImplementedError, match=r"Decoder.sow.*'dec_attention_weights'"):
         model.predict_step(params, BATCH, 3, True)
     assert model.predict_step(params, BATCH, 3)[0].shape == (2, 3)
 
 
 def test_encoder_weights_are_grouped_by_block() -> None:
-    class Last(Decoder):
+    class LastStepDecoder(Decoder):
         def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
             return enc_all_outputs[:, -1]
 
-    model = d2l.EncoderDecoder(d2l.TransformerEncoder(7, 4, 8, 2, 3, 0.0), Last(), training=False)
+    encoder = d2l.TransformerEncoder(7, 4, 8, 2, 3, 0.0)
+    model = d2l.EncoderDecoder(encoder, LastStepDecoder(), training=False)
     params = model.init(KEY, *BATCH[:-1])["params"]
     _, (_, weights) = model.predict_step(params, BATCH, 2, True)
     assert [block.shape for block in weights] == [(4, 5, 5)] * 3
@@ -311,7 +313,7 @@ def test_encoder_weights_are_grouped_by_block() -> None:
 
 
 def test_custom_decoder_weights_are_grouped_by_head() -> None:
-    class Attentive(Decoder):
+    class AttentionDecoder(Decoder):
         def init_state(self, enc_all_outputs: Any, *args: Any) -> Any:
             return enc_all_outputs[0].swapaxes(0, 1), *args
 
@@ -323,7 +325,8 @@ def test_custom_decoder_weights_are_grouped_by_head() -> None:
             self.sow("intermediates", "dec_attention_weights", [[weights], [weights]])
             return self.dense(pooled), state
 
-    model = d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 6, 4, 2), Attentive(), training=False)
+    encoder = d2l.Seq2SeqEncoder(7, 6, 4, 2)
+    model = d2l.EncoderDecoder(encoder, AttentionDecoder(), training=False)
     params = model.init(KEY, *BATCH[:-1])["params"]
     _, (steps, _) = model.predict_step(params, BATCH, 2, True)
     for (first,), (second,) in steps:
@@ -332,7 +335,7 @@ def test_custom_decoder_weights_are_grouped_by_head() -> None:
         assert second[2:, :, 3:].all()
 
 
-def test_seq2seq_takes_keywords_or_usual_order() -> None:
+def test_seq2seq_takes_keyword_or_positional_arguments() -> None:
     parts = d2l.Encoder(), d2l.Decoder()
     model = d2l.Seq2Seq(*parts, 3, 0.1)
     assert (model.tgt_pad, model.lr, model.training) == (3, 0.1, True)

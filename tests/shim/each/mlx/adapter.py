@@ -33,16 +33,17 @@ class Layer(adapter.Layer):
 
     def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
         arrays, kwargs = self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)
-        floats = [x for x in (*arrays, *kwargs.values()) if is_floating(x)]
+        values = [*arrays, *kwargs.values()]
+        floats = [x for x in values if is_floating(x)]
         self.layer.eval()
 
-        def output(*floats: mx.array) -> list[mx.array]:
-            rest = iter(floats)
-            every = [next(rest) if is_floating(x) else x for x in (*arrays, *kwargs.values())]
-            named = dict(zip(kwargs, every[len(arrays) :], strict=True))
-            return [self.layer(*every[: len(arrays)], **named)]
+        def call(*floats: mx.array) -> list[mx.array]:
+            remaining = iter(floats)
+            replaced = [next(remaining) if is_floating(x) else x for x in values]
+            keywords = dict(zip(kwargs, replaced[len(arrays) :], strict=True))
+            return [self.layer(*replaced[: len(arrays)], **keywords)]
 
-        return self.to_numpy(mx.vjp(output, floats, [self.tensor(direction)])[1])
+        return self.to_numpy(mx.vjp(call, floats, [self.tensor(direction)])[1])
 
     def randomize(self, *inputs: Any) -> None:
         self(*inputs)
@@ -71,10 +72,10 @@ class Layer(adapter.Layer):
                 name: reference.Linear(self.to_numpy(w).T, self.to_numpy(b)) for name, w, b in parts
             }
 
-        none = mx.array(0.0)
+        zero = mx.array(0.0)
         return [
             reference.Gates(
-                linears(layer.Wx, *mx.split(layer.b, 3)), linears(layer.Wh, none, none, layer.bhn)
+                linears(layer.Wx, *mx.split(layer.b, 3)), linears(layer.Wh, zero, zero, layer.bhn)
             )
             for layer in self.part(path)
         ]
@@ -88,7 +89,7 @@ class Adapter(adapter.Adapter):
     Block, Embedding, Linear = nn.Module, nn.Embedding, nn.Linear
     seed = staticmethod(mx.random.seed)
     CALL_METHOD = "__call__"
-    CAST_DTYPE = "float64"  # MLX takes the wider
+    CAST_DTYPE = "float64"  # MLX computes in the wider dtype
     REPEAT_TILES = True
     NORMAL_ARGS = ((2, 3),)
     READER_OUTPUT = "output.layers.0", "output.layers.2"

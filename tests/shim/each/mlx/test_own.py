@@ -1,4 +1,4 @@
-"""Tests of what only MLX has: compilation, laziness, parameters made at the first call, our double precision."""
+"""Tests of features that only MLX has: compilation, laziness, parameters made at the first call, double precision."""
 
 import copy
 import pickle
@@ -34,7 +34,7 @@ class Block(nn.Module):
         return self.attention(X, X, X, valid_lens)
 
 
-def names(layer: nn.Module) -> list[str]:
+def parameter_names(layer: nn.Module) -> list[str]:
     return [path for path, _ in tree_flatten(layer.parameters())]
 
 
@@ -48,24 +48,24 @@ def _short_or_long(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 either_length = pytest.mark.usefixtures("_short_or_long")
 
 
-# What is trained and what is saved
+# Parameters
 
 
-def test_p_is_neither_trained_nor_saved_nor_state() -> None:
+def test_encoding_table_is_not_a_parameter() -> None:
     block = Block(6, 6, 6)
     weights = [f"attention.W_{role}.weight" for role in "kqvo"]
-    assert sorted(names(block)) == sorted(weights)
+    assert sorted(parameter_names(block)) == sorted(weights)
     assert not tree_flatten(block.encoding.trainable_parameters())
     block(X, LENGTHS)
-    assert sorted(names(block)) == sorted(weights), "a call stores nothing either"
+    assert sorted(parameter_names(block)) == sorted(weights), "a call stores no parameter"
 
 
 def test_first_call_sets_sizes_and_keeps_mode() -> None:
     block = Block()
-    assert names(block) == ["attention.W_o.weight"]
+    assert parameter_names(block) == ["attention.W_o.weight"]
     assert "LazyLinear(output_dims=6)" in str(block)
     output = block(X)
-    assert len(names(block)) == 4
+    assert len(parameter_names(block)) == 4
     np.testing.assert_array_equal(output, block(X), "still in evaluation")
     assert "LazyLinear(input_dims=6, output_dims=6, bias=False)" in str(block)
 
@@ -100,15 +100,15 @@ def test_trainer_trains_layers_without_sizes(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-def test_copy_computes_same_and_has_no_weights(
+def test_copy_computes_same_output_and_stores_no_weights(
     duplicate: Callable[[Any], Any],
 ) -> None:
     block = Block(6, 6, 6)
     output = block(X, LENGTHS)
-    double = duplicate(block)
+    other = duplicate(block)
     with pytest.raises(RuntimeError, match="call the layer first"):
-        _ = double.attention.attention_weights
-    np.testing.assert_array_equal(double(X, LENGTHS), output)
+        _ = other.attention.attention_weights
+    np.testing.assert_array_equal(other(X, LENGTHS), output)
 
 
 def test_custom_attention_may_lack_masks() -> None:
@@ -146,7 +146,7 @@ def test_compiled_call_matches_and_checks_shapes() -> None:
 
 
 @either_length
-def test_compiled_gradients_are_same() -> None:
+def test_compiled_gradients_are_equal() -> None:
     attention = d2l.DotProductAttention(0.0)
 
     def loss(X: mx.array, lens: mx.array) -> mx.array:
@@ -161,10 +161,10 @@ def test_compiled_gradients_are_same() -> None:
 def test_mapped_call_treats_examples_separately() -> None:
     block = Block(6, 6, 6)
 
-    def one(x: mx.array, length: mx.array) -> mx.array:
+    def call_block(x: mx.array, length: mx.array) -> mx.array:
         return block(x[None], length[None])[0]
 
-    np.testing.assert_allclose(mx.vmap(one)(X, LENGTHS), block(X, LENGTHS), atol=1e-6)
+    np.testing.assert_allclose(mx.vmap(call_block)(X, LENGTHS), block(X, LENGTHS), atol=1e-6)
 
 
 @either_length
@@ -186,7 +186,7 @@ def test_mapped_gradients_match_separate_ones() -> None:
         pytest.param(True, id="causal and bias"),
     ],
 )
-def test_masks_may_be_compiled_and_mapped_with_their_gradients(with_bias: bool) -> None:
+def test_masks_and_their_gradients_may_be_compiled_and_mapped(with_bias: bool) -> None:
     attention = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)
     bias = mx.array(RNG.normal(size=(2, 2, 5, 5)).astype("float32"))
     bias[:, :, 4] = -np.inf  # the last query sees nothing
@@ -196,12 +196,12 @@ def test_masks_may_be_compiled_and_mapped_with_their_gradients(with_bias: bool) 
         masks = {"score_bias": bias[None]} if with_bias else {}
         return attention(x[None], x[None], x[None], length[None], causal=True, **masks)[0]
 
-    def slopes(*args: mx.array) -> Any:
+    def differentiate(*args: mx.array) -> Any:
         return mx.grad(lambda *x: (pool(*x) ** 2).sum(), argnums=(0, 2))(*args)
 
-    for function in pool, slopes:
-        want = [function(*args) for args in zip(X, lengths, bias, strict=True)]
-        want = [mx.stack(parts) for parts in zip(*map(as_list, want), strict=True)]
+    for function in pool, differentiate:
+        results = [as_list(function(*args)) for args in zip(X, lengths, bias, strict=True)]
+        want = [mx.stack(parts) for parts in zip(*results, strict=True)]
         mapped = as_list(mx.vmap(function)(X, lengths, bias))
         compiled = as_list(mx.compile(function)(X[0], lengths[0], bias[0]))
         for m, c, w in zip(mapped, compiled, want, strict=True):
@@ -220,18 +220,17 @@ def test_second_derivatives_match_formula(lens: mx.array | None) -> None:
     attention = d2l.DotProductAttention(0.0)
     inputs = X.astype(mx.float64)
 
-    def by_formula(x: mx.array) -> mx.array:
+    def formula(x: mx.array) -> mx.array:
         return d2l.masked_softmax(x @ x.swapaxes(1, 2) / 6**0.5, lens) @ x
 
-    def second(attend: Callable[[mx.array], mx.array]) -> mx.array:
-        def first(x: mx.array) -> mx.array:
+    def second_derivative(attend: Callable[[mx.array], mx.array]) -> mx.array:
+        def first_derivative(x: mx.array) -> mx.array:
             return mx.grad(lambda x: (attend(x) ** 2).sum())(x)
 
-        return mx.grad(lambda x: (first(x) ** 2).sum())(inputs)
+        return mx.grad(lambda x: (first_derivative(x) ** 2).sum())(inputs)
 
-    np.testing.assert_allclose(
-        second(lambda x: attention(x, x, x, lens)), second(by_formula), rtol=1e-9
-    )
+    got = second_derivative(lambda x: attention(x, x, x, lens))
+    np.testing.assert_allclose(got, second_derivative(formula), rtol=1e-9)
 
 
 def test_graph_exports_after_a_call() -> None:
@@ -245,7 +244,7 @@ def test_graph_exports_after_a_call() -> None:
 
 
 @pytest.mark.parametrize("dtype", [mx.float16, mx.bfloat16])
-def test_half_precision_is_kept_and_near(dtype: mx.Dtype) -> None:
+def test_half_precision_output_is_accurate(dtype: mx.Dtype) -> None:
     half = X.astype(dtype)
     attention = d2l.DotProductAttention(0.0)
     output = attention(half, half, half, LENGTHS)
@@ -265,7 +264,7 @@ def test_bias_dtype_is_that_of_input() -> None:
 
 
 def test_float64_softmax_is_more_precise_than_mlxs() -> None:
-    """Compare with MLX's softmax: when the second assertion fails, it is fixed and can be used."""
+    """Compare with MLX's softmax. When the second assertion fails, MLX has fixed it, and we can use it."""
     scores = RNG.normal(size=(1, 3, 40))
     want = reference.softmax(scores)
     double = mx.array(scores, mx.float64)
@@ -282,14 +281,14 @@ def test_lazy_call_uses_its_original_arguments() -> None:
     np.testing.assert_allclose(output, want, atol=1e-5)
 
 
-# MLX's own positions
+# Comparison with MLX's layers for positions
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
 def test_rotary_matches_mlxs_layer(layout: str) -> None:
     ours = d2l.RotaryEncoding(6, base=500, layout=layout, position_scale=0.25)
-    mlxs = nn.RoPE(6, traditional=layout == "interleaved", base=500, scale=0.25)
-    np.testing.assert_allclose(ours(X, offset=3), mlxs(X, offset=3), atol=1e-6)
+    theirs = nn.RoPE(6, traditional=layout == "interleaved", base=500, scale=0.25)
+    np.testing.assert_allclose(ours(X, offset=3), theirs(X, offset=3), atol=1e-6)
 
 
 @pytest.mark.parametrize("num_heads", [3, 4])
@@ -317,17 +316,17 @@ def test_memory_is_linear_in_length(causal: bool) -> None:
     attention = d2l.DotProductAttention(0.0).eval()
     gradient = mx.grad(lambda x, lens: attention(x, x, x, lens, causal=causal).sum())
 
-    def peak(steps: int) -> int:
+    def measure_peak(steps: int) -> int:
         x = mx.random.normal((1, steps, 4))
         mx.eval(x)
         mx.reset_peak_memory()
         mx.eval(gradient(x, mx.array([steps - 1])))
         return mx.get_peak_memory()
 
-    assert peak(6144) < 3 * peak(3072)
+    assert measure_peak(6144) < 3 * measure_peak(3072)
 
 
-# The functions' own ways
+# Functions
 
 
 def test_random_functions_take_shapes_like_pytorchs() -> None:
@@ -353,23 +352,23 @@ def test_batches_come_in_same_order_after_same_seed() -> None:
     data = d2l.DataModule()
     data.batch_size = 4
 
-    def order() -> list[Any]:
+    def load_batches() -> list[Any]:
         mx.random.seed(1)
         loader = data.get_tensorloader((mx.arange(20),), train=True)
         return [batch[0].tolist() for batch in loader]
 
-    assert order() == order()
-    rows = [row for batch in order() for row in batch]
+    assert load_batches() == load_batches()
+    rows = [row for batch in load_batches() for row in batch]
     assert sorted(rows) == [*range(20)] != rows
 
 
 def test_layer_hyperparameters_are_not_counted_twice() -> None:
     model = d2l.Seq2Seq(nn.Linear(2, 3), nn.Linear(3, 2), 1, 0.1)
     assert model.hparams["encoder"] is model.encoder
-    assert {name.split(".")[0] for name in names(model)} == {"encoder", "decoder"}
+    assert {name.split(".")[0] for name in parameter_names(model)} == {"encoder", "decoder"}
 
 
-# What it costs
+# Costs
 
 
 def test_convolution_counts_kernel_and_chain_length() -> None:

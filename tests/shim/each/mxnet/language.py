@@ -33,15 +33,16 @@ classifier = Classifier
 def losses(d2l: Any, model: Any, vocab_size: int, columns: list[Any], reduction: str) -> list[Any]:
     """Return BERT's losses for a batch, and the gradients of both tasks' biases and of the positions.
 
-    Gluon's loss takes weights, and is one number for each example, whatever reduction others have.
+    Gluon's loss takes weights and returns one number for each example, so ``reduction`` is not used.
     """
     loss = gluon.loss.SoftmaxCELoss()
     shards = [[tensor(column)] for column in columns]
     with autograd.record(train_mode=False):
         results = d2l._get_batch_loss_bert(model, loss, vocab_size, *shards)
     results[-1][0].backward()
-    biases = model.mlm.mlp[-1].bias, model.nsp.output.bias, model.encoder.pos_embedding
-    return to_numpy([*(each for (each,) in results), *(each.grad() for each in biases)])
+    parameters = model.mlm.mlp[-1].bias, model.nsp.output.bias, model.encoder.pos_embedding
+    gradients = [parameter.grad() for parameter in parameters]
+    return to_numpy([*(x for (x,) in results), *gradients])
 
 
 def move_positions(model: Any, step: Any) -> None:

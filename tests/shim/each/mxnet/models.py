@@ -65,5 +65,5 @@ loss = gluon.loss.SigmoidBCELoss()
 
 
 def optimizer(net: nn.Block, lr: float) -> Any:
-    # The losses are summed, and a step divides by the batch size, which the tests know.
+    # The losses are summed, and a step divides by the batch size; the tests take this into account.
     return gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": lr})

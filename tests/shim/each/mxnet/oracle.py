@@ -37,16 +37,16 @@ UPSTREAM = {"1.0.3": upstream, "0.17.6": old_upstream}
 
 
 def build_twin(ours: Layer, theirs: nn.Block, *inputs: Any) -> Layer:
-    built = Layer(theirs)
-    built.randomize(*inputs)  # sets its sizes
-    values = ours.layer._collect_params_with_prefix()
-    parameters = theirs._collect_params_with_prefix()
+    layer = Layer(theirs)
+    layer.randomize(*inputs)  # sets its sizes
+    our_params = ours.layer._collect_params_with_prefix()
+    their_params = theirs._collect_params_with_prefix()
     if isinstance(theirs, import_older("mxnet").Seq2SeqEncoder):
-        values = {name.replace("rnn.rnn.", "rnn."): value for name, value in values.items()}
-    assert parameters.keys() == values.keys()
-    for name, parameter in parameters.items():
-        parameter.set_data(values[name].data())
-    return built
+        our_params = {name.replace("rnn.rnn.", "rnn."): x for name, x in our_params.items()}
+    assert their_params.keys() == our_params.keys()
+    for name, parameter in their_params.items():
+        parameter.set_data(our_params[name].data())
+    return layer
 
 
 def parameters(net: nn.Block) -> Any:

@@ -32,7 +32,7 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
         return gluon.loss.SoftmaxCrossEntropyLoss()
 
     def make_optimizer(self, params: Any, lr: float) -> Any:
-        """Make a step function, since Gluon's trainer takes no arrays."""
+        """Make a step function, since Gluon's trainer takes only Parameters."""
 
         def step(batch_size: int) -> None:
             for param in params:
@@ -44,22 +44,22 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
         """Make models of the framework's recurrent layers."""
         rnns = [kind(num_hiddens) for kind in (rnn.RNN, rnn.GRU, rnn.LSTM)]
         rnns.append(rnn.GRU(num_hiddens, num_layers=2, bidirectional=True))
-        models = [(d2l or self.d2l).RNNModel(each, vocab_size) for each in rnns]
-        for each in models:
-            each.initialize(init.Xavier())
+        models = [(d2l or self.d2l).RNNModel(layer, vocab_size) for layer in rnns]
+        for model in models:
+            model.initialize(init.Xavier())
         return models
 
     def run_twice(self, net: Any, tokens: Any) -> list[Any]:
-        """Return the logits of two calls, the second from the state of the first; then both computed layer by layer."""
+        """Return the logits of two calls, the second from the first's state; then both again, layer by layer."""
         X = np.array(tokens, dtype="int32")
         start = net.begin_state(len(tokens), ctx=self.CPU)
         first, state = net(X, start)
         second, _ = net(X, state)
         one_hot = npx.one_hot(X.T, net.vocab_size)
-        Y, state = net.rnn(one_hot, start)
-        again = net.rnn(one_hot, state)[0]
-        by_hand = [net.dense(each.reshape(-1, each.shape[-1])) for each in (Y, again)]
-        return to_numpy([first, second, *by_hand])
+        first_Y, state = net.rnn(one_hot, start)
+        second_Y, _ = net.rnn(one_hot, state)
+        logits = [net.dense(Y.reshape(-1, Y.shape[-1])) for Y in (first_Y, second_Y)]
+        return to_numpy([first, second, *logits])
 
 
 RECURRENT = RecurrentModels()

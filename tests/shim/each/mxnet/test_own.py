@@ -1,4 +1,4 @@
-"""Tests of what only MXNet has: Gluon's blocks, MXNet's arrays and its traps."""
+"""Tests of features that only MXNet has: Gluon's blocks, MXNet's arrays and its pitfalls."""
 
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,7 @@ from d2l_compat.mxnet import devices
 from tests.shim import reference
 from tests.shim.each.cases import LENGTHS, make_case
 
-A = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.25]], "float32")
-B = np.arange(24, dtype="float32").reshape(2, 3, 4)
+ROWS = np.arange(24, dtype="float32").reshape(2, 3, 4)
 
 
 @pytest.fixture
@@ -38,7 +37,7 @@ def test_importing_enables_numpy_arrays() -> None:
     assert isinstance(d2l.ones((2, 3)), mx.np.ndarray)
 
 
-def test_older_arrays_are_refused(heads: nn.Block, X: Any) -> None:
+def test_older_arrays_are_rejected(heads: nn.Block, X: Any) -> None:
     with pytest.raises(TypeError, match="keys: got NDArray; need a tensor"):
         heads(X, X.as_nd_ndarray(), X)
 
@@ -55,10 +54,10 @@ def test_lengths_are_whole_numbers_of_any_dtype(dtype: str, lengths: Any) -> Non
         layer(X, X, X, mx.np.array(lengths, dtype=dtype) + 1)
 
 
-@pytest.mark.parametrize("junk", [0.5, np.nan, np.inf, -np.inf])
-def test_other_numbers_are_not_lengths(junk: float) -> None:
+@pytest.mark.parametrize("number", [0.5, np.nan, np.inf, -np.inf])
+def test_length_that_is_not_whole_is_rejected(number: float) -> None:
     with pytest.raises(TypeError, match="valid_lens: got dtype float32; need an integer dtype"):
-        d2l.masked_softmax(d2l.ones((2, 3, 4)), d2l.tensor([1, junk]))
+        d2l.masked_softmax(d2l.ones((2, 3, 4)), d2l.tensor([1, number]))
 
 
 def test_lists_become_float32_and_may_be_lengths(heads: nn.Block, X: Any) -> None:
@@ -78,7 +77,7 @@ def test_recording_implies_training_by_default(heads: nn.Block, X: Any) -> None:
 
 
 @pytest.mark.parametrize("layer", [d2l.PositionalEncoding(6, 1), d2l.PositionalEncoding(6, 1.0)])
-def test_dropping_everything_leaves_zeros(layer: nn.Block, X: Any) -> None:
+def test_full_dropout_leaves_zeros(layer: nn.Block, X: Any) -> None:
     X.attach_grad()
     with autograd.record():
         Y = layer(X)
@@ -107,7 +106,7 @@ def test_custom_attention_may_lack_masks(heads: nn.Block, X: Any) -> None:
 
 
 @pytest.mark.parametrize("valid_lens", LENGTHS.values(), ids=LENGTHS)
-def test_hybridized_layers_compute_same(adapter: Adapter, valid_lens: Any) -> None:
+def test_hybridized_layers_compute_same_output(adapter: Adapter, valid_lens: Any) -> None:
     case = make_case(valid_lens)
     layer = adapter.build_multi_head(*case.sizes, 6, 2, 0.5)
     Y = layer(*case.arrays)
@@ -118,12 +117,12 @@ def test_hybridized_layers_compute_same(adapter: Adapter, valid_lens: Any) -> No
 def test_encoding_is_rounded_once_when_model_changes_dtype() -> None:
     model = nn.Sequential()
     model.add(d2l.PositionalEncoding(7, 0.0), d2l.RotaryEncoding(6))
-    ones = np.tile([1.0, 0.0], (1, 1000, 3))  # rotated, they are the cosines and sines
-    rotated = reference.rotary(ones, range(1000)).reshape(1000, 3, 2)
-    wanted = reference.positional_encoding(1000, 7)[None], rotated.transpose(2, 0, 1)
+    units = np.tile([1.0, 0.0], (1, 1000, 3))  # rotated, they are the cosines and sines
+    rotations = reference.rotary(units, range(1000)).reshape(1000, 3, 2)
+    tables = reference.positional_encoding(1000, 7)[None], rotations.transpose(2, 0, 1)
     for dtype in ("float16", "float64"):
         model.cast(dtype)
-        for layer, want in zip(model, wanted, strict=True):
+        for layer, want in zip(model, tables, strict=True):
             P = layer.P.asnumpy()
             assert P.dtype == dtype
             assert np.abs(P - want).max() <= max(np.finfo(dtype).eps / 4, 1e-12)
@@ -145,17 +144,17 @@ def test_mask_takes_float_lengths_and_passes_gradients() -> None:
 # Recurrent layers
 
 
-def gluons_twin(layer: nn.Block, X: Any) -> rnn.GRU:
-    """Return Gluon's layer with the same random parameters."""
-    gluons = rnn.GRU(4, 3)
-    gluons.initialize()
-    gluons(X, gluons.begin_state(X.shape[1]))
+def make_twin(layer: nn.Block, X: Any) -> rnn.GRU:
+    """Draw parameters for the layer; return Gluon's layer with the same parameters."""
+    twin = rnn.GRU(4, 3)
+    twin.initialize()
+    twin(X, twin.begin_state(X.shape[1]))
     for ours, theirs in zip(
-        layer.collect_params().values(), gluons.collect_params().values(), strict=True
+        layer.collect_params().values(), twin.collect_params().values(), strict=True
     ):
         ours.set_data(d2l.randn(*ours.shape))
         theirs.set_data(ours.data())
-    return gluons
+    return twin
 
 
 @pytest.mark.parametrize("dropout", [0, 0.5, 1])
@@ -166,7 +165,7 @@ def test_recurrent_layer_matches_gluons_in_evaluation(
     layer = d2l.GRU(4, 3, dropout)
     layer.initialize()
     layer(X)
-    twin = gluons_twin(layer, X)
+    twin = make_twin(layer, X)
     if is_hybrid:
         layer.hybridize()
     state = d2l.randn(3, X.shape[1], 4)
@@ -177,7 +176,7 @@ def test_recurrent_layer_matches_gluons_in_evaluation(
 
 
 @pytest.mark.parametrize("num_layers", [1, 2])
-def test_recurrent_layer_can_drop_all_it_passes_on(X: Any, num_layers: int) -> None:
+def test_full_dropout_acts_between_recurrent_layers(X: Any, num_layers: int) -> None:
     layer = d2l.GRU(4, num_layers, 1.0)
     layer.initialize()
     X.attach_grad()
@@ -191,8 +190,10 @@ def test_recurrent_layer_can_drop_all_it_passes_on(X: Any, num_layers: int) -> N
 # Models and their training
 
 
-# Gluon warns that it will not find their parameters, but there are none.
-SCRATCH = pytest.mark.filterwarnings("ignore:.* is an unregistered container with Blocks")
+# Gluon warns that it does not find the parameters of blocks in a list, but these blocks have none.
+IGNORE_BLOCK_LISTS = pytest.mark.filterwarnings(
+    "ignore:.* is an unregistered container with Blocks"
+)
 
 
 class Line(d2l.Module):  # type: ignore[misc]
@@ -240,13 +241,13 @@ class Points(d2l.DataModule):  # type: ignore[misc]
 
 @pytest.fixture(params=[0, 1], ids=["first device", "second device"])
 def num_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Replace this number of GPUs by CPU devices, which have separate memory in MXNet."""
+    """Replace GPUs by this number of CPU devices, which have separate memory in MXNet."""
     monkeypatch.setattr(devices, "num_gpus", lambda: request.param)
     monkeypatch.setattr(devices, "gpu", lambda i=0: mx.cpu(1 + i))
     return request.param
 
 
-@SCRATCH
+@IGNORE_BLOCK_LISTS
 @pytest.mark.parametrize("Scratch", [Line, ListedLine])
 def test_model_from_scratch_learns(Scratch: type[Line], num_gpus: int) -> None:
     model = Scratch()
@@ -257,7 +258,7 @@ def test_model_from_scratch_learns(Scratch: type[Line], num_gpus: int) -> None:
     assert b.item() == pytest.approx(3, abs=0.1)
 
 
-@SCRATCH
+@IGNORE_BLOCK_LISTS
 @pytest.mark.parametrize("norm", [0.5, 1000.0])
 def test_gradients_of_model_from_scratch_are_clipped_together(norm: float) -> None:
     model = Line()
@@ -268,12 +269,13 @@ def test_gradients_of_model_from_scratch_are_clipped_together(norm: float) -> No
     d2l.Trainer(1).clip_gradients(norm, model)
     got = np.concatenate([x.grad.asnumpy() for x in model.parameters()])
     gradient = np.full(3, -14.0)
-    np.testing.assert_allclose(got, gradient * min(1, norm / np.linalg.norm(gradient)), rtol=1e-5)
+    want = gradient * min(1, norm / np.linalg.norm(gradient))
+    np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
 def test_frozen_parameters_do_not_affect_clipping() -> None:
     model = nn.Sequential()
-    model.add(nn.BatchNorm(), nn.Dense(1))  # the first has running sums
+    model.add(nn.BatchNorm(), nn.Dense(1))  # the running sums of batch normalization are frozen
     model.initialize()
     with autograd.record():
         Y = model(d2l.ones((2, 3)))
@@ -310,7 +312,8 @@ class Repeating(d2l.Decoder):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self.embedding, self.dense = nn.Embedding(7, 4), nn.Dense(7, flatten=False)
+        self.embedding = nn.Embedding(7, 4)
+        self.dense = nn.Dense(7, flatten=False)
         self.drop = nn.Dropout(0.5)
         self.initialize()
 
@@ -321,9 +324,10 @@ class Repeating(d2l.Decoder):  # type: ignore[misc]
         return self.dense(self.drop(self.embedding(X) + mx.np.expand_dims(state, 1))), state
 
 
-def test_translating_neither_drops_nor_records() -> None:
+def test_translation_uses_no_dropout_and_no_recording() -> None:
     model = d2l.EncoderDecoder(d2l.Seq2SeqEncoder(7, 4, 4, 2, 0.5), Repeating())
-    tokens, lens = d2l.tensor([[1, 2, 3]] * 50), d2l.tensor([3] * 50)
+    tokens = d2l.tensor([[1, 2, 3]] * 50)
+    lens = d2l.tensor([3] * 50)
     with autograd.record():
         predicted, _ = model.predict_step((tokens, tokens, lens, tokens), d2l.cpu(), 4)
     assert (predicted == predicted[0]).all()
@@ -346,7 +350,7 @@ def test_functions_train_and_translate_on_second_device(
     assert weights == []
 
 
-def test_hybridized_transformer_computes_same() -> None:
+def test_hybridized_transformer_computes_same_output() -> None:
     layer = d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.5)
     tokens, lens = d2l.tensor([[1, 2, 3], [4, 5, 6]]), d2l.tensor([2, 3])
     Y = layer(tokens, valid_lens=lens)
@@ -371,15 +375,16 @@ def test_weights_of_upstreams_layers_load(upstream: Any, tmp_path: Path) -> None
 
 
 def test_layers_stay_on_second_device(heads: nn.Block) -> None:
-    # MXNet treats its memory as separate, and refuses to mix it with the first's.
+    # MXNet treats each CPU device's memory as separate, and rejects operations on arrays of both.
     other = mx.cpu(1)
-    X, lens = mx.np.array(B[:, :, :2].repeat(4, axis=2)), mx.np.array([3, 2], dtype="int64")
-    here = heads(X, X, X, lens).asnumpy()
+    X = mx.np.array(ROWS[:, :, :2].repeat(4, axis=2))
+    lens = mx.np.array([3, 2], dtype="int64")
+    want = heads(X, X, X, lens).asnumpy()
     heads.collect_params().reset_ctx(other)
     X, lens = X.as_in_ctx(other), lens.as_in_ctx(other)
-    there = heads(X, X, X, lens)
-    assert there.ctx == heads.attention_weights.ctx == other
-    np.testing.assert_array_equal(there.asnumpy(), here)
+    got = heads(X, X, X, lens)
+    assert got.ctx == heads.attention_weights.ctx == other
+    np.testing.assert_array_equal(got.asnumpy(), want)
     bias = mx.np.zeros((3, 3), ctx=other)
     assert heads(X, X, X, lens, causal=True, score_bias=bias).ctx == other
     assert d2l.PositionalEncoding(8, 0.5)(X).ctx == other
@@ -403,13 +408,13 @@ def test_bert_stays_on_second_device() -> None:
     model.initialize(ctx=other)
     tokens, lens = mx.np.ones((2, 4), ctx=other), mx.np.array([3, 2], ctx=other)
     outputs = model(tokens, tokens * 0, lens, tokens[:, :2] * 3)
-    assert {each.ctx for each in outputs} == {other}
+    assert {output.ctx for output in outputs} == {other}
 
 
 def test_rows_may_be_lists_of_numbers() -> None:
-    X = mx.np.array(B[0])
+    X = mx.np.array(ROWS[0])
     (batch,) = d2l.load_array((X, [2, 0, 1]), 3, is_train=False)
-    assert batch[0].asnumpy().tolist() == B[0].tolist()
+    assert batch[0].asnumpy().tolist() == ROWS[0].tolist()
     assert batch[1].asnumpy().tolist() == [2, 0, 1]
     with pytest.raises(TypeError, match="data_arrays: got list; need a tuple or a list of tensors"):
         d2l.load_array((X, ["a", "b", "c"]), 3)

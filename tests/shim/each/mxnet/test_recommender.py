@@ -1,4 +1,4 @@
-"""Recommender systems on the shim, against NumPy in float64 and cases worked out by hand."""
+"""Tests of recommender systems, against NumPy in float64 and cases computed by hand."""
 
 from d2l_compat import mxnet as d2l  # isort: skip  it makes MXNet importable
 import builtins
@@ -18,7 +18,7 @@ from tests.shim.each.cases import assert_close
 pytestmark = pytest.mark.usefixtures("close_figures")
 RNG = onp.random.default_rng(7)
 CPU = [npx.cpu()]
-# User, item, stars, time. User 3 rates two films at one time, and one of them twice over.
+# User, item, stars, time. User 3 rates two films at the same time, and one of them twice.
 RATINGS = [
     (2, 4, 5, 50),
     (1, 1, 3, 30),
@@ -77,7 +77,7 @@ def test_newest_rating_of_each_user_is_test_data(test_ratio: float) -> None:
         (1, 1, 3, 1, 30),
         (2, 2, 1, 2, 20),
         (3, 3, 5, 3, 40),
-        (4, 3, 1, 2, 90),  # without the second copy of the test's rating
+        (4, 3, 1, 2, 90),  # the second copy of the test rating is left out
     ]
 
 
@@ -100,9 +100,9 @@ def test_ratings_become_lists_and_matrix_or_items() -> None:
         want[item - 1, user - 1] = stars
     assert matrix.dtype == onp.float32
     onp.testing.assert_array_equal(matrix.asnumpy(), want)
-    *lists, known = d2l.load_data_ml100k(TABLE, 3, 6, "implicit")
+    *lists, items_of_users = d2l.load_data_ml100k(TABLE, 3, 6, "implicit")
     assert lists == [users, items, [1] * 9]
-    assert known == {1: [3, 0], 0: [0, 1, 2], 2: [1, 0, 1, 4]}
+    assert items_of_users == {1: [3, 0], 0: [0, 1, 2], 2: [1, 0, 1, 4]}
 
 
 @pytest.mark.usefixtures("films")
@@ -117,7 +117,7 @@ def test_ratings_come_in_batches() -> None:
     assert len(orders) > 1  # shuffled
 
 
-def embedding(start: Any, devices: Any = CPU) -> gluon.nn.Embedding:
+def make_embedding(start: Any, devices: Any = CPU) -> gluon.nn.Embedding:
     """Make an embedding of a number for each user or item."""
     net = gluon.nn.Embedding(len(start), 1)
     net.initialize(init.Zero(), ctx=devices)
@@ -130,7 +130,8 @@ class Rating(gluon.nn.Block):
 
     def __init__(self, users: Any, items: Any, devices: Any = CPU) -> None:
         super().__init__()
-        self.users, self.items = embedding(users, devices), embedding(items, devices)
+        self.users = make_embedding(users, devices)
+        self.items = make_embedding(items, devices)
 
     def forward(self, user: np.ndarray, item: np.ndarray) -> np.ndarray:
         return (self.users(user) + self.items(item)).reshape(-1)
@@ -147,7 +148,7 @@ START = RNG.normal(size=4).astype("float32"), RNG.normal(size=6).astype("float32
 
 
 @pytest.mark.parametrize("devices", [None, [npx.cpu(0), npx.cpu(1)]])
-def test_ratings_are_trained_and_drawn(
+def test_rating_model_is_trained_and_plotted(
     devices: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     boards = watch_boards(monkeypatch)
@@ -164,7 +165,8 @@ def test_ratings_are_trained_and_drawn(
 
     args = net, batches, "test", gluon.loss.L2Loss(), trainer, 3
     d2l.train_recsys_rating(*args, *([devices] if devices else []), evaluator=evaluator)
-    (users, items), mean_losses = (x.astype("float64") for x in START), []
+    users, items = (x.astype("float64") for x in START)
+    mean_losses = []
     for _ in range(3):
         losses = 0.0
         for part in (slice(0, 5), slice(5, 10), slice(10, 12)):
@@ -184,9 +186,9 @@ def test_ratings_are_trained_and_drawn(
     assert re.fullmatch(rf"\d+\.\d examples/sec on {re.escape(str(expected_devices))}", lines[1])
 
 
-def test_single_array_batches_are_input_and_target() -> None:
-    net = gluon.nn.Dense(2, in_units=2, use_bias=False)
+def test_single_array_of_batch_is_input_and_target() -> None:
     calls = []
+    net = gluon.nn.Dense(2, in_units=2, use_bias=False)
     net.initialize(init.One())
     rows = np.array([[1.0, 0.0], [0.0, 2.0]])
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
@@ -208,20 +210,20 @@ HIGH, LOW = RNG.normal(size=(6, 1)).astype("float32"), RNG.normal(size=(6, 1)).a
 
 @pytest.mark.parametrize("weight", [None, 0.5])
 def test_pair_losses_match_formulas(weight: float | None) -> None:
-    apart = HIGH.astype("float64") - LOW
+    differences = HIGH.astype("float64") - LOW
     scores = np.array(HIGH), np.array(LOW)
     got = d2l.BPRLoss(weight)(*scores)
     assert got.shape == (1, 1)
     factor = weight or 1
-    assert float(got) == pytest.approx(factor * onp.log1p(onp.exp(-apart)).sum(), rel=1e-5)
+    assert float(got) == pytest.approx(factor * onp.log1p(onp.exp(-differences)).sum(), rel=1e-5)
     for margin in ([], [0.25]):
         got = d2l.HingeLossbRec(weight)(*scores, *margin)
         assert got.shape == ()
-        want = factor * onp.maximum(0, (margin or [1])[0] - apart).sum()
+        want = factor * onp.maximum(0, (margin or [1])[0] - differences).sum()
         assert float(got) == pytest.approx(want, rel=1e-5)
 
 
-def test_distant_pairs_have_finite_loss_and_gradient() -> None:
+def test_pairs_far_apart_have_finite_loss_and_gradient() -> None:
     low = np.array([300.0, -300.0])
     low.attach_grad()
     with autograd.record():
@@ -249,11 +251,11 @@ def test_ranking_metrics(ranked: Any, wanted: Any, k: int, metrics: Any) -> None
 
 @pytest.mark.parametrize("devices", [CPU, [npx.cpu(0), npx.cpu(1)]])
 def test_unknown_items_are_ranked(devices: Any) -> None:
-    """Rank more items than users, and more than pass through the network at once."""
+    """Rank more items than there are users, and more than the network takes at once."""
     num_users, num_items = 3, 1100
     table = onp.random.default_rng(3).permutation(num_users * num_items).reshape(num_users, -1)
-    known = {0: [*range(1, 80)], 2: [4, 1050]}
-    wanted = {0: [90], 1: [1099], 2: [int(table[2].argmax())]}
+    candidates = {0: [*range(1, 80)], 2: [4, 1050]}
+    test_input = {0: [90], 1: [1099], 2: [int(table[2].argmax())]}
     table[1, 1099] = onp.sort(table[1])[-50]  # tied with the fiftieth
     scores = np.array(table)
     sizes = []
@@ -264,13 +266,14 @@ def test_unknown_items_are_ranked(devices: Any) -> None:
 
     hits, areas = [], []
     for user in range(num_users):
-        others = onp.setdiff1d(onp.arange(num_items), [*known.get(user, []), *wanted[user]])
-        above = table[user, others] > table[user, wanted[user]]
-        ties = (table[user, others] == table[user, wanted[user]]) & (others < wanted[user])
-        before = above.sum() + ties.sum()
-        hits.append(before < 50)
-        areas.append(1 - before / len(others))
-    got = d2l.evaluate_ranking(net, wanted, None, known, num_users, num_items, devices)
+        (item,) = test_input[user]
+        others = onp.setdiff1d(onp.arange(num_items), [*candidates.get(user, []), item])
+        higher = table[user, others] > table[user, item]
+        ties = (table[user, others] == table[user, item]) & (others < item)
+        num_before = higher.sum() + ties.sum()
+        hits.append(num_before < 50)
+        areas.append(1 - num_before / len(others))
+    got = d2l.evaluate_ranking(net, test_input, None, candidates, num_users, num_items, devices)
     assert got == pytest.approx((onp.mean(hits), onp.mean(areas)))
     assert hits == [False, False, True]
     assert max(sizes) <= 1024
@@ -279,19 +282,19 @@ def test_unknown_items_are_ranked(devices: Any) -> None:
 
 def test_users_last_items_are_passed_to_model() -> None:
     seq = np.array([[1.0, 2.0], [3.0, 4.0]])
-    seen = []
+    calls = []
 
-    def net(users: np.ndarray, last: np.ndarray, items: np.ndarray) -> np.ndarray:
-        seen.append([users.asnumpy().tolist(), last.asnumpy().tolist(), items.asnumpy().tolist()])
-        return -items
+    def net(*inputs: np.ndarray) -> np.ndarray:
+        calls.append([x.asnumpy().tolist() for x in inputs])
+        return -inputs[-1]
 
-    wanted, known = {0: [1], 1: [2]}, {0: [2], 1: [0, 1]}
-    assert d2l.evaluate_ranking(net, wanted, seq, known, 2, 3, CPU) == (1, 0.5)
-    assert seen == [[[0, 0], [[1, 2]] * 2, [0, 1]], [[1], [[3, 4]], [2]]]
+    test_input, candidates = {0: [1], 1: [2]}, {0: [2], 1: [0, 1]}
+    assert d2l.evaluate_ranking(net, test_input, seq, candidates, 2, 3, CPU) == (1, 0.5)
+    assert calls == [[[0, 0], [[1, 2]] * 2, [0, 1]], [[1], [[3, 4]], [2]]]
 
 
 @pytest.mark.parametrize("devices", [CPU, [npx.cpu(0), npx.cpu(1)]])
-def test_rankings_are_trained_and_drawn(
+def test_ranking_model_is_trained_and_plotted(
     devices: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     boards = watch_boards(monkeypatch)
@@ -314,13 +317,13 @@ def test_rankings_are_trained_and_drawn(
         losses = 0.0
         for part in (slice(0, 4), slice(4, 8), slice(8, 12)):
             high, low = ITEMS[part], others[part]
-            apart = items[high] - items[low]
-            losses += onp.log1p(onp.exp(-apart)).sum()
-            slope = -1 / (1 + onp.exp(apart)) / 4
+            differences = items[high] - items[low]
+            losses += onp.log1p(onp.exp(-differences)).sum()
+            slope = -1 / (1 + onp.exp(differences)) / 4
             onp.add.at(items, high, -0.5 * slope)
             onp.add.at(items, low, 0.5 * slope)
     assert_close(net.weights[1], items, 1e-4)
-    assert_close(net.weights[0], START[0], 1e-6)  # a user likes all items as much
+    assert_close(net.weights[0], START[0], 1e-6)  # a user's number cancels in a difference
     (board,) = boards
     assert (board.X, board.Y) == ([[2], [2]], [[0.25], [0.25]])
     assert calls == [(net, "test", None, "known", 4, 6, devices)]
@@ -332,13 +335,15 @@ def test_rankings_are_trained_and_drawn(
 # Clicks
 
 
-def clicks(path: Path, rows: str) -> str:
+def write_clicks(path: Path, rows: str) -> str:
     path.write_text(rows.replace(" ", "\t"))
     return str(path)
 
 
 def test_values_become_numbers(tmp_path: Path) -> None:
-    train = clicks(tmp_path / "train.csv", "1 a x\n0 b x\n1 a y\n0 a z\n1 a\n0 b x\n1 c c c\n")
+    train = write_clicks(
+        tmp_path / "train.csv", "1 a x\n0 b x\n1 a y\n0 a z\n1 a\n0 b x\n1 c c c\n"
+    )
     data = d2l.CTRDataset(train, min_threshold=2, num_feat=2)
     assert (len(data), data.count, data.NUM_FEATS) == (5, 5, 2)
     assert data.feat_mapper == {1: {"a": 0, "b": 1}, 2: {"x": 0}}
@@ -347,7 +352,7 @@ def test_values_become_numbers(tmp_path: Path) -> None:
     examples = [data[i] for i in range(5)]
     assert [x.tolist() for x, _ in examples] == [[0, 3], [1, 3], [0, 4], [0, 4], [1, 3]]
     assert [y for _, y in examples] == [[1], [0], [1], [0], [0]]
-    test = clicks(tmp_path / "test.csv", "1 c x\n0 b y")
+    test = write_clicks(tmp_path / "test.csv", "1 c x\n0 b y")
     other = d2l.CTRDataset(test, data.feat_mapper, data.defaults, num_feat=2)
     assert [x.tolist() for x, _ in map(other.__getitem__, range(2))] == [[2, 3], [1, 4]]
     assert other.field_dims.tolist() == [3, 2]
@@ -356,5 +361,6 @@ def test_values_become_numbers(tmp_path: Path) -> None:
 
 
 def test_value_below_four_occurrences_is_rare(tmp_path: Path) -> None:
-    data = d2l.CTRDataset(clicks(tmp_path / "a.csv", "1 a\n" * 4 + "0 b\n" * 3), num_feat=1)
+    file = write_clicks(tmp_path / "a.csv", "1 a\n" * 4 + "0 b\n" * 3)
+    data = d2l.CTRDataset(file, num_feat=1)
     assert data.feat_mapper == {1: {"a": 0}}

@@ -10,7 +10,7 @@ X = np.array(onp.random.default_rng(0).normal(size=(7, 4)).astype("float32"))
 Y = np.array([0, 1, 2, 0, 1, 2, 0])
 
 
-def network(devices: list[object]) -> gluon.nn.Dense:
+def make_network(devices: list[object]) -> gluon.nn.Dense:
     net = gluon.nn.Dense(3, in_units=4)
     net.initialize(init.One(), ctx=devices)
     return net
@@ -21,10 +21,10 @@ def test_several_devices_train_like_one() -> None:
     results = []
     weights = []
     for devices in DEVICES[:1], DEVICES:
-        net = network(devices)
+        net = make_network(devices)
         trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
-        results.append(d2l.train_batch_ch13(net, X, Y, loss, trainer, devices))
-        results[-1] += (d2l.evaluate_accuracy_gpus(net, [(X, Y), (X, Y)]),)
+        total_loss, hits = d2l.train_batch_ch13(net, X, Y, loss, trainer, devices)
+        results.append((total_loss, hits, d2l.evaluate_accuracy_gpus(net, [(X, Y), (X, Y)])))
         weights.append([net.weight.data(device).asnumpy() for device in devices])
     assert results[1] == pytest.approx(results[0], rel=1e-5)
     assert results[0][1] == 3  # all logits are equal, so class 0 is predicted
