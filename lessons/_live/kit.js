@@ -19,7 +19,7 @@ globalThis.d2lLive ??= {};
     fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
   /** Create an <output> that does not announce its changes to screen readers. */
-  const quiet = (attributes) => html("output", { ...attributes, "aria-live": "off" });
+  const quietOutput = (attributes) => html("output", { ...attributes, "aria-live": "off" });
 
   /** @type {(label: string, onClick: () => void) => HTMLElement} */
   const button = (label, onClick) => {
@@ -29,7 +29,7 @@ globalThis.d2lLive ??= {};
   };
 
   /** Create an input and its label, for text fields, sliders, checkboxes and radio buttons. */
-  const labelled = (label, attributes, onInput) => {
+  const labelledInput = (label, attributes, onInput) => {
     const id = `live-${++ids}`;
     const input = html("input", { id, ...attributes });
     input.addEventListener("input", onInput);
@@ -44,12 +44,12 @@ globalThis.d2lLive ??= {};
    * @param {(value: number) => string} [format]
    */
   const slider = (label, { min, max, value }, onInput, format = String) => {
-    const control = labelled(label, { type: "range", min, max, value }, () => {
+    const control = labelledInput(label, { type: "range", min, max, value }, () => {
       show();
       onInput();
     });
     const { input } = control;
-    const output = quiet({ for: control.id });
+    const output = quietOutput({ for: control.id });
     const show = () => {
       output.value = format(input.valueAsNumber);
       input.setAttribute("aria-valuetext", output.value);
@@ -70,7 +70,7 @@ globalThis.d2lLive ??= {};
 
   /** Create a labelled checkbox. */
   const checkbox = (label, onInput) => {
-    const { input, label: text } = labelled(label, { type: "checkbox" }, onInput);
+    const { input, label: text } = labelledInput(label, { type: "checkbox" }, onInput);
     return {
       node: html("div", { class: "live-checkbox" }, input, text),
       get value() {
@@ -88,7 +88,7 @@ globalThis.d2lLive ??= {};
    */
   const choice = (legend, options, value, onInput) => {
     const name = `live-${++ids}`;
-    const buttons = options.map((option) => labelled(option, { type: "radio", name }, onInput));
+    const buttons = options.map((option) => labelledInput(option, { type: "radio", name }, onInput));
     buttons[value].input.checked = true;
     const parts = buttons.map(({ input, label }) => html("span", {}, input, label));
     return {
@@ -130,7 +130,7 @@ globalThis.d2lLive ??= {};
   };
 
   /** Format a rounding error. */
-  const tiny = (x) => (x ? x.toExponential(1) : "0");
+  const formatError = (x) => (x ? x.toExponential(1) : "0");
 
   /** Format an angle in degrees. */
   const degrees = (radians) => decimals((radians * 180) / Math.PI, 1);
@@ -158,7 +158,7 @@ globalThis.d2lLive ??= {};
   const arrow = ({ key, altKey, ctrlKey, metaKey }) => (altKey || ctrlKey || metaKey ? null : ARROWS[key]);
 
   /** The reader's preference for less motion. */
-  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 
   /** Choose among texts by language: zh-TW on a Chinese page, English on any other. */
   const selectLanguage = (words) => {
@@ -198,9 +198,9 @@ globalThis.d2lLive ??= {};
   d2lLive.kit = {
     html,
     svg,
-    quiet,
+    quietOutput,
     button,
-    labelled,
+    labelledInput,
     slider,
     checkbox,
     choice,
@@ -208,13 +208,13 @@ globalThis.d2lLive ??= {};
     figure,
     decimals,
     addition,
-    tiny,
+    formatError,
     degrees,
     subscript,
     tip,
     dial,
     arrow,
-    calm,
+    reducedMotion,
     selectLanguage,
   };
 }

@@ -38,19 +38,19 @@ Engine.getInstance().setRandomSeed(0);
 var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
 var parameters = new ParameterStore(manager, false);
 
-/** Return a layer's output in evaluation. */
+/** Return a layer's output in evaluation mode. */
 NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
 
-/** Make the parameters of a layer that takes inputs of these shapes. */
-<B extends Block> B initialized(B layer, Shape... shapes) {
+/** Initialize a layer for inputs of these shapes, and return it. */
+<B extends Block> B initialize(B layer, Shape... shapes) {
     layer.initialize(manager, DataType.FLOAT32, shapes);
     return layer;
 }
 
 /** Return a number as an array; DJL would free a plain number's array before the backward pass. */
-NDArray number(NDManager manager, double number) {
+NDArray makeScalar(NDManager manager, double number) {
     return manager.full(new Shape(1), (float) number);
 }
 
@@ -198,7 +198,7 @@ positions = manager.arange(n);
 var distances = positions.expandDims(1).sub(positions);
 var zeros = manager.zeros(new Shape(1, n, 8)); // no content: all scores are zero
 var shape = zeros.getShape();
-var attention = initialized(new MultiHeadAttention(8, 8, 0), shape, shape, shape);
+var attention = initialize(new MultiHeadAttention(8, 8, 0), shape, shape, shape);
 var bias = slopes.reshape(8, 1, 1).mul(distances).neg();
 var masks = new PairList<String, Object>(Map.of("causal", true, "scoreBias", bias));
 attention.forward(parameters, new NDList(zeros, zeros, zeros), false, masks);
@@ -312,14 +312,14 @@ class NoPositions {
 
 // %% finder
 /** Make a table with a vector of this width for each letter, digit or distance. */
-Block embedding(int size, int width) {
+Block makeEmbedding(int size, int width) {
     var table = new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(width).build();
     table.setInitializer(new NormalInitializer(1), Parameter.Type.WEIGHT);
     return table;
 }
 
 /** Make a projection with weights from -1/√n to 1/√n for n inputs. */
-Linear projection(int units, boolean hasBias) {
+Linear makeProjection(int units, boolean hasBias) {
     var linear = Linear.builder().setUnits(units).optBias(hasBias).build();
     var narrow = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
     linear.setInitializer(narrow, Parameter.Type.WEIGHT);
@@ -330,18 +330,18 @@ Linear projection(int units, boolean hasBias) {
 NDArray scaledDot(NDArray Q, NDArray K) {
     int axes = K.getShape().dimension();
     double root = Math.sqrt(K.getShape().getLastDimension());
-    return Q.matMul(K.swapAxes(axes - 2, axes - 1)).div(number(Q.getManager(), root));
+    return Q.matMul(K.swapAxes(axes - 2, axes - 1)).div(makeScalar(Q.getManager(), root));
 }
 
 /** A model that finds a letter's last digit; the question follows the text. */
 class Finder extends AbstractBlock {
     final NoPositions scheme;
-    final Block letter = addChildBlock("letterTable", embedding(6, 32));
-    final Block digit = addChildBlock("digitTable", embedding(10, 32));
-    final Linear W_q = addChildBlock("W_q", projection(32, false));
-    final Linear W_k = addChildBlock("W_k", projection(32, false));
-    final Linear W_v = addChildBlock("W_v", projection(32, false));
-    final Linear output = addChildBlock("outputLayer", projection(10, true));
+    final Block letter = addChildBlock("letterTable", makeEmbedding(6, 32));
+    final Block digit = addChildBlock("digitTable", makeEmbedding(10, 32));
+    final Linear W_q = addChildBlock("W_q", makeProjection(32, false));
+    final Linear W_k = addChildBlock("W_k", makeProjection(32, false));
+    final Linear W_v = addChildBlock("W_v", makeProjection(32, false));
+    final Linear output = addChildBlock("outputLayer", makeProjection(10, true));
     NDArray attentionWeights;
 
     Finder(NoPositions scheme) {
@@ -410,7 +410,7 @@ class Table extends NoPositions {
 
     Table(int reach) {
         this.reach = reach;
-        vectors = embedding(reach, 32);
+        vectors = makeEmbedding(reach, 32);
     }
 
     @Override
@@ -425,7 +425,7 @@ class Table extends NoPositions {
 }
 
 class Buckets extends NoPositions {
-    final Block numbers = embedding(8, 1);
+    final Block numbers = makeEmbedding(8, 1);
 
     Buckets() {
         numbers.setInitializer(Initializer.ZEROS, Parameter.Type.WEIGHT);
@@ -455,7 +455,7 @@ NDArray loss(Block model, Examples examples) {
 /** Train the model for 100 steps, each on new examples, starting from this seed. */
 <B extends Block> B train(int seed, B model) {
     Engine.getInstance().setRandomSeed(seed);
-    initialized(model);
+    initialize(model);
     model.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.02f)).build();
     for (int step = 0; step < 100; step++) {
@@ -745,7 +745,7 @@ NDArray projectionWeights(Linear projection) {
 
 /** Return the model in the other layout, its queries and keys reordered or not. */
 Finder convertToHalves(Finder model, boolean reorder) {
-    var converted = initialized(new Finder(new RotaryHalves()));
+    var converted = initialize(new Finder(new RotaryHalves()));
     converted.getParameters().forEach(named -> {
         var source = model.getParameters().get(named.getKey()).getArray();
         source.copyTo(named.getValue().getArray());
@@ -774,7 +774,7 @@ printRows(List.of("as trained", "in halves", "in halves, reordered"), layoutAccu
 // %% solution-untouched
 Engine.getInstance().setRandomSeed(0);
 var table = new Table(32);
-var model = initialized(new Finder(table));
+var model = initialize(new Finder(table));
 var vectors = table.vectors.getParameters().valueAt(0).getArray();
 vectors.setRequiresGradient(true);
 try (var gradients = Engine.getInstance().newGradientCollector()) {
@@ -789,10 +789,10 @@ System.out.println(LongStream.of(hasGradient.nonzero().add(1).toLongArray())
 // %% solution-two-layers
 /** Two causal layers above each other, and no encoding at all. */
 class TwoLayers extends AbstractBlock {
-    final Block letter = addChildBlock("letterTable", embedding(6, 32));
-    final Block digit = addChildBlock("digitTable", embedding(10, 32));
+    final Block letter = addChildBlock("letterTable", makeEmbedding(6, 32));
+    final Block digit = addChildBlock("digitTable", makeEmbedding(10, 32));
     final List<MultiHeadAttention> layers = new ArrayList<>();
-    final Linear output = addChildBlock("outputLayer", projection(10, true));
+    final Linear output = addChildBlock("outputLayer", makeProjection(10, true));
 
     TwoLayers() {
         for (int i = 0; i < 2; i++) {

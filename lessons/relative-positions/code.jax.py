@@ -209,7 +209,7 @@ class NoPositions(nn.Module):
 
 
 # %% finder
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; Flax draws shorter ones."""
     return nn.Embed(rows, width, embedding_init=nn.initializers.normal(stddev=1))
 
@@ -222,7 +222,7 @@ class Finder(nn.Module):
 
     def setup(self):
         width = self.num_hiddens
-        self.letter, self.digit = (table(k, width) for k in (6, 10))
+        self.letter, self.digit = (make_table(k, width) for k in (6, 10))
         self.W_q, self.W_k, self.W_v = (
             nn.Dense(width, use_bias=False) for _ in range(3)
         )
@@ -268,7 +268,7 @@ class Table(NoPositions):
     reach: int = 16
 
     def setup(self):
-        self.vectors = table(self.reach, 32)  # for the distances from 1 on
+        self.vectors = make_table(self.reach, 32)  # for the distances from 1 on
 
     def bias(self, q, distances):
         rows = distances.clip(max=self.reach) - 1
@@ -604,7 +604,7 @@ class TwoLayers(nn.Module):
 
     def setup(self):
         width = self.num_hiddens
-        self.letter, self.digit = (table(k, width) for k in (6, 10))
+        self.letter, self.digit = (make_table(k, width) for k in (6, 10))
         self.layers = [d2l.MultiHeadAttention(width, 1, dropout=0) for _ in range(2)]
         self.output = nn.Dense(10)
 

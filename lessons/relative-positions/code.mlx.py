@@ -201,7 +201,7 @@ class NoPositions(nn.Module):
 
 
 # %% finder
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; MLX draws shorter ones."""
     embedding = nn.Embedding(rows, width)
     embedding.weight = mx.random.normal(embedding.weight.shape)
@@ -214,7 +214,7 @@ class Finder(nn.Module):
     def __init__(self, scheme, num_hiddens=32):
         super().__init__()
         self.scheme = scheme
-        self.letter, self.digit = (table(k, num_hiddens) for k in (6, 10))
+        self.letter, self.digit = (make_table(k, num_hiddens) for k in (6, 10))
         self.W_q, self.W_k, self.W_v = (
             nn.Linear(num_hiddens, num_hiddens, bias=False) for _ in range(3)
         )
@@ -258,7 +258,7 @@ class ALiBi(NoPositions):
 class Table(NoPositions):
     def __init__(self, reach=16):
         super().__init__()
-        self.vectors = table(reach, 32)  # for the distances from 1 on
+        self.vectors = make_table(reach, 32)  # for the distances from 1 on
 
     def bias(self, q, distances):
         rows = mx.minimum(distances, len(self.vectors.weight)) - 1
@@ -559,7 +559,7 @@ class TwoLayers(nn.Module):
 
     def __init__(self, num_hiddens=32):
         super().__init__()
-        self.letter, self.digit = (table(k, num_hiddens) for k in (6, 10))
+        self.letter, self.digit = (make_table(k, num_hiddens) for k in (6, 10))
         self.layers = [
             d2l.MultiHeadAttention(num_hiddens, 1, dropout=0) for _ in range(2)
         ]

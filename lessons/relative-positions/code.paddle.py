@@ -203,7 +203,7 @@ class NoPositions(nn.Layer):
 
 
 # %% finder
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1."""
     return nn.Embedding(rows, width, weight_attr=nn.initializer.Normal())
 
@@ -214,7 +214,7 @@ class Finder(nn.Layer):
     def __init__(self, scheme, num_hiddens=32):
         super().__init__()
         self.scheme = scheme
-        self.letter, self.digit = (table(k, num_hiddens) for k in (6, 10))
+        self.letter, self.digit = (make_table(k, num_hiddens) for k in (6, 10))
         self.W_q, self.W_k, self.W_v = (
             nn.Linear(num_hiddens, num_hiddens, bias_attr=False) for _ in range(3)
         )
@@ -260,7 +260,7 @@ class ALiBi(NoPositions):
 class Table(NoPositions):
     def __init__(self, reach=16):
         super().__init__()
-        self.vectors = table(reach, 32)  # for the distances from 1 on
+        self.vectors = make_table(reach, 32)  # for the distances from 1 on
 
     def bias(self, q, distances):
         rows = distances.clip(max=len(self.vectors.weight)) - 1
@@ -558,7 +558,7 @@ class TwoLayers(nn.Layer):
 
     def __init__(self, num_hiddens=32):
         super().__init__()
-        self.letter, self.digit = (table(k, num_hiddens) for k in (6, 10))
+        self.letter, self.digit = (make_table(k, num_hiddens) for k in (6, 10))
         self.layers = nn.LayerList(
             d2l.MultiHeadAttention(num_hiddens, 1, dropout=0) for _ in range(2)
         )

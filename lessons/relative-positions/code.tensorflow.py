@@ -209,7 +209,7 @@ class NoPositions(keras.layers.Layer):
 
 
 # %% finder
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; Keras draws far shorter ones."""
     normal = keras.initializers.RandomNormal(stddev=1)
     return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
@@ -221,7 +221,7 @@ class Finder(keras.Model):
     def __init__(self, scheme, num_hiddens=32):
         super().__init__()
         self.scheme = scheme
-        self.letter, self.digit = (table(k, num_hiddens) for k in (6, 10))
+        self.letter, self.digit = (make_table(k, num_hiddens) for k in (6, 10))
         self.W_q, self.W_k, self.W_v = (
             keras.layers.Dense(num_hiddens, use_bias=False) for _ in range(3)
         )
@@ -267,7 +267,7 @@ class ALiBi(NoPositions):
 class Table(NoPositions):
     def __init__(self, reach=16):
         super().__init__()
-        self.vectors = table(reach, 32)  # for the distances from 1 on
+        self.vectors = make_table(reach, 32)  # for the distances from 1 on
 
     def bias(self, q, distances):
         rows = np.minimum(distances, self.vectors.input_dim) - 1
@@ -289,7 +289,7 @@ class Buckets(NoPositions):
 # %% train
 def narrow_weights(model):
     """Scale weights into -1/sqrt(d) to 1/sqrt(d): Keras draws from a wider range."""
-    model(draw_entries(1)[:3])  # makes the weights
+    model(draw_entries(1)[:3])  # creates the weights
     for weight in model.weights:
         if weight.name == "kernel":
             weight.assign(weight / math.sqrt(3))
@@ -565,7 +565,7 @@ class RotaryHalves(Rotary):
 def convert_to_halves(model, reorder):
     """Return the model in the other layout, its queries and keys reordered or not."""
     converted = Finder(RotaryHalves())
-    converted(draw_entries(1)[:3])  # makes the weights
+    converted(draw_entries(1)[:3])  # creates the weights
     converted.set_weights(model.get_weights())
     order = [*range(0, 32, 2), *range(1, 32, 2)]
     if reorder:
@@ -603,7 +603,7 @@ class TwoLayers(keras.Model):
 
     def __init__(self, num_hiddens=32):
         super().__init__()
-        self.letter, self.digit = (table(k, num_hiddens) for k in (6, 10))
+        self.letter, self.digit = (make_table(k, num_hiddens) for k in (6, 10))
         self.attentions = [
             d2l.MultiHeadAttention(num_hiddens, 1, dropout=0) for _ in range(2)
         ]

@@ -46,8 +46,8 @@ NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
 
-/** Make the parameters of a layer that takes inputs of these shapes. */
-<B extends Block> B initialized(B layer, Shape... shapes) {
+/** Initialize a layer for inputs of these shapes, and return it. */
+<B extends Block> B initialize(B layer, Shape... shapes) {
     layer.initialize(manager, DataType.FLOAT32, shapes);
     return layer;
 }
@@ -145,7 +145,7 @@ int numHiddens = 100, numHeads = 5;
 X = manager.ones(new Shape(2, 4, numHiddens));
 var validLens = manager.create(new int[] {3, 2});
 var newAttention = new MultiHeadAttention(numHiddens, numHeads, 0.5f);
-var attention = initialized(newAttention, X.getShape(), X.getShape(), X.getShape());
+var attention = initialize(newAttention, X.getShape(), X.getShape(), X.getShape());
 evaluate(attention, X, X, X, validLens).getShape()
 
 // %% by-hand
@@ -243,7 +243,7 @@ NDArray orthogonal(int size) {
 
 var builder = Conv1d.builder().setFilters(d).setKernelShape(new Shape(k));
 var newConv = builder.optPadding(new Shape(k / 2)).optBias(false).build();
-var conv = initialized(newConv, new Shape(1, d, n));
+var conv = initialize(newConv, new Shape(1, d, n));
 NDArray W_xh = orthogonal(d), W_hh = orthogonal(d);
 
 NDArray cnn(NDArray X) {
@@ -263,7 +263,7 @@ NDArray rnn(NDArray X, NDArray W_hh) {
 // %% three-layers
 X = manager.randomNormal(new Shape(1, n, d));
 var newSmallAttention = new MultiHeadAttention(d, 2, 0);
-var smallAttention = initialized(newSmallAttention, X.getShape(), X.getShape(), X.getShape());
+var smallAttention = initialize(newSmallAttention, X.getShape(), X.getShape(), X.getShape());
 
 NDArray selfAttention(NDArray X) {
     return evaluate(smallAttention, X, X, X);
@@ -436,13 +436,13 @@ System.out.println("with positions: largest difference %.4f".formatted(orderEffe
 int dModel = 512;
 var ids = manager.randomInteger(0, 1000, new Shape(1, 60), DataType.INT64);
 
-IdEmbedding defaultEmbedding(int size, int numHiddens) {
+IdEmbedding makeDefaultEmbedding(int size, int numHiddens) {
     return new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(numHiddens).build();
 }
 
 /** Make an embedding whose entries have this standard deviation. */
-IdEmbedding embedding(int size, int numHiddens, double spread) {
-    var embedding = defaultEmbedding(size, numHiddens);
+IdEmbedding makeEmbedding(int size, int numHiddens, double spread) {
+    var embedding = makeDefaultEmbedding(size, numHiddens);
     embedding.setInitializer(new NormalInitializer((float) spread), Parameter.Type.WEIGHT);
     return embedding;
 }
@@ -451,7 +451,7 @@ double meanLength(NDArray vectors) {
     return vectors.norm(new int[] {2}).mean().getFloat();
 }
 
-var small = initialized(embedding(1000, dModel, 1 / Math.sqrt(dModel)), ids.getShape());
+var small = initialize(makeEmbedding(1000, dModel, 1 / Math.sqrt(dModel)), ids.getShape());
 var embedded = evaluate(small, ids);
 var scaledUp = embedded.mul(Math.sqrt(dModel));
 var encoding = new PositionalEncoding(dModel, 0);
@@ -459,7 +459,7 @@ var sum = evaluate(encoding, scaledUp);
 var lengths = Stream.of(embedded, scaledUp, encoding.P.get(":, :60"), sum)
         .map(vectors -> meanLength(vectors))
         .toList();
-var defaultTable = initialized(defaultEmbedding(1000, dModel), ids.getShape());
+var defaultTable = initialize(makeDefaultEmbedding(1000, dModel), ids.getShape());
 var defaultLength = meanLength(evaluate(defaultTable, ids));
 
 // %% lengths
@@ -633,7 +633,7 @@ class LearnedPositionalEncoding extends AbstractBlock {
     final IdEmbedding P;
 
     LearnedPositionalEncoding(int numHiddens, int maxLen) {
-        P = addChildBlock("P", embedding(maxLen, numHiddens, 1));
+        P = addChildBlock("P", makeEmbedding(maxLen, numHiddens, 1));
     }
 
     @Override
@@ -663,7 +663,7 @@ class Reader extends AbstractBlock {
     final boolean causal;
 
     Reader(Block positions, DotProductAttention heads, boolean causal) {
-        embedding = addChildBlock("tokenEmbedding", embedding(10, 32, 1));
+        embedding = addChildBlock("tokenEmbedding", makeEmbedding(10, 32, 1));
         this.positions = addChildBlock("positionalEncoding", positions);
         attention = addChildBlock("selfAttention", new MultiHeadAttention(32, 4, heads));
         var dense = new SequentialBlock()
@@ -706,7 +706,7 @@ class Reader extends AbstractBlock {
 /** Train a reader on sequences of 8 tokens, starting from this seed. */
 Reader train(Supplier<Reader> makeReader, int seed) {
     Engine.getInstance().setRandomSeed(seed);
-    var reader = initialized(makeReader.get(), new Shape(128, 8));
+    var reader = initialize(makeReader.get(), new Shape(128, 8));
     reader.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(8e-3f)).build();
     var loss = Loss.sigmoidBinaryCrossEntropyLoss();
@@ -893,7 +893,7 @@ var start = manager.randomNormal(new Shape(1, 16, 64));
 var shape = start.getShape();
 var blocks = Stream.generate(() -> new MultiHeadAttention(64, 4, 0))
         .limit(8)
-        .map(block -> initialized(block, shape, shape, shape))
+        .map(block -> initialize(block, shape, shape, shape))
         .toList();
 
 /** Return the diversity before the first layer, and after each. */
@@ -927,7 +927,7 @@ NDArray mirror(NDArray tokens) {
 
 Engine.getInstance().setRandomSeed(0);
 tokens = drawSequences(manager, 500, 8).tokens();
-reader = initialized(plainReader(identity, false), tokens.getShape());
+reader = initialize(plainReader(identity, false), tokens.getShape());
 difference = maxAbs(evaluate(reader, tokens).sub(evaluate(reader, mirror(tokens))));
 System.out.println("largest difference between the answers to both: %.5f".formatted(difference));
 
@@ -1044,15 +1044,15 @@ class RelativeAttention {
 
     RelativeAttention(int numHiddens, int maxDistance) {
         this.maxDistance = maxDistance;
-        W_q = projection(numHiddens);
-        W_k = projection(numHiddens);
-        W_v = projection(numHiddens);
-        table = initialized(embedding(2 * maxDistance + 1, numHiddens, 1), new Shape(1));
+        W_q = makeProjection(numHiddens);
+        W_k = makeProjection(numHiddens);
+        W_v = makeProjection(numHiddens);
+        table = initialize(makeEmbedding(2 * maxDistance + 1, numHiddens, 1), new Shape(1));
     }
 
-    Block projection(int numHiddens) {
+    Block makeProjection(int numHiddens) {
         var linear = Linear.builder().setUnits(numHiddens).optBias(false).build();
-        return initialized(linear, new Shape(1, numHiddens));
+        return initialize(linear, new Shape(1, numHiddens));
     }
 
     NDArray scores(NDArray X) {

@@ -447,7 +447,7 @@ for tokens, label in zip(*draw_sequences(3), strict=True):
 
 
 # %% learned-positions
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; MLX draws shorter ones."""
     embedding = nn.Embedding(rows, width)
     embedding.weight = mx.random.normal(embedding.weight.shape)
@@ -459,7 +459,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     def __init__(self, num_hiddens, max_len):
         super().__init__()
-        self.P = table(max_len, num_hiddens)
+        self.P = make_table(max_len, num_hiddens)
 
     def __call__(self, X):
         return X + self.P(mx.arange(X.shape[1]))
@@ -471,7 +471,7 @@ class Reader(nn.Module):
 
     def __init__(self, positions, causal=False, num_hiddens=32):
         super().__init__()
-        self.embedding = table(10, num_hiddens)
+        self.embedding = make_table(10, num_hiddens)
         self.positions, self.causal = positions, causal
         self.attention = d2l.MultiHeadAttention(num_hiddens, 4, 0)
         self.output = nn.Sequential(
@@ -779,7 +779,7 @@ class RelativeAttention(nn.Module):
         self.W_q, self.W_k, self.W_v = (
             nn.Linear(num_hiddens, num_hiddens, bias=False) for _ in range(3)
         )
-        self.table = table(2 * max_distance + 1, num_hiddens)
+        self.table = make_table(2 * max_distance + 1, num_hiddens)
         self.max_distance = max_distance
 
     def scores(self, X):

@@ -180,7 +180,7 @@ def rnn(X, W_hh=W_hh):
 # %% three-layers
 def halve(layer, *inputs):
     """Halve the weights that Keras draws, so that attention is more even."""
-    layer(*inputs)  # makes the weights
+    layer(*inputs)  # creates the weights
     for weight in layer.weights:
         if weight.name == "kernel":
             weight.assign(weight / 2)
@@ -460,7 +460,7 @@ for tokens, label in zip(*draw_sequences(3), strict=True):
 
 
 # %% learned-positions
-def table(rows, width):
+def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; Keras draws far shorter ones."""
     normal = keras.initializers.RandomNormal(stddev=1)
     return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
@@ -471,7 +471,7 @@ class LearnedPositionalEncoding(keras.layers.Layer):
 
     def __init__(self, num_hiddens, max_len):
         super().__init__()
-        self.P = table(max_len, num_hiddens)
+        self.P = make_table(max_len, num_hiddens)
 
     def call(self, X):
         return X + self.P(d2l.arange(X.shape[1]))
@@ -483,7 +483,7 @@ class Reader(keras.Model):
 
     def __init__(self, positions, causal=False, num_hiddens=32):
         super().__init__()
-        self.embedding = table(10, num_hiddens)
+        self.embedding = make_table(10, num_hiddens)
         self.positions, self.causal = positions, causal
         self.attention = d2l.MultiHeadAttention(num_hiddens, 4, 0)
         hidden = keras.layers.Dense(num_hiddens, activation="relu")
@@ -812,7 +812,7 @@ class RelativeAttention(keras.layers.Layer):
         self.W_q, self.W_k, self.W_v = (
             keras.layers.Dense(num_hiddens, use_bias=False) for _ in range(3)
         )
-        self.table = table(2 * max_distance + 1, num_hiddens)
+        self.table = make_table(2 * max_distance + 1, num_hiddens)
         self.max_distance = max_distance
 
     def scores(self, X):

@@ -29,7 +29,7 @@
   ];
 
   kit.figure("width", (root, words) => {
-    const answer = kit.quiet();
+    const answer = kit.quietOutput();
     const legendEntry = (kind, text) => html("span", { class: `live-mark-${kind}` }, text);
     const state = () => {
       const width = WIDTHS[widthSlider.value];

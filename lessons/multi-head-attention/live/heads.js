@@ -22,7 +22,7 @@
 
   kit.figure("heads", (root, words) => {
     const heads = html("div", { class: "live-heads" });
-    const caption = kit.quiet();
+    const caption = kit.quietOutput();
 
     const state = () => {
       const [a, b] = [first, second].map((fruit) => KEYS[fruit.value].map((x) => x * loudness.value));

@@ -54,7 +54,7 @@
   /** Show one pair of numbers: its dial, the product, and the angle between the hands. */
   const cell = (omega, l, words) => {
     const { node: dial, hands } = kit.dial();
-    const [product, angle] = [kit.quiet(), html("small")];
+    const [product, angle] = [kit.quietOutput(), html("small")];
     const speed = html("b", {}, `ω${kit.subscript(l)} = ${Number(omega.toPrecision(3))}`);
     const node = html("div", {}, speed, dial, html("span", {}, words.product, " ", product), angle);
     const draw = ({ queries, keys, products, add }) => {
@@ -75,7 +75,7 @@
       html("span", { class: `live-mark-${kind}` }),
     );
     content.textContent = words.content;
-    const [scored, together, hint] = [kit.quiet(), kit.quiet(), html("p", { class: "live-note" })];
+    const [scored, together, hint] = [kit.quietOutput(), kit.quietOutput(), html("p", { class: "live-note" })];
     let chosenI = 5; // the reader's choice, restored when the distance allows it
 
     const state = () => {

@@ -4,14 +4,14 @@
 "use strict";
 {
   const { encoding, kit } = d2lLive;
-  const { html, svg, quiet, decimals } = kit;
+  const { html, svg, quietOutput, decimals } = kit;
   const D = 16;
   const LAST = 59;
 
   // A hand moves for 150 of a step's 250 ms and then rests, like the hand of a ticking clock. For readers who
   // asked for less motion Play still works, since they choose it, but in whole steps, one per second.
   const GLIDE = 150;
-  const pace = () => (kit.calm.matches ? 1000 : 250);
+  const pace = () => (kit.reducedMotion.matches ? 1000 : 250);
 
   /** Draw a hand at an angle, and its projections. */
   const hand = (angle) => {
@@ -28,7 +28,7 @@
   /** Create a clock that is drawn at any position, and labelled at whole positions. */
   const clock = (omega, j, words) => {
     const { node: dial, hands } = kit.dial();
-    const [sine, cosine] = [quiet({ class: "live-across" }), quiet({ class: "live-upward" })];
+    const [sine, cosine] = [quietOutput({ class: "live-across" }), quietOutput({ class: "live-upward" })];
     const turn = (2 * Math.PI) / omega;
     const frequency = ` = ${Number(omega.toPrecision(3))}`;
     const node = html(
@@ -73,7 +73,7 @@
         lastStep = now;
         for (const each of clocks) each.label(i.value);
       }
-      const progress = kit.calm.matches ? 1 : Math.min(1, (now - lastStep) / GLIDE);
+      const progress = kit.reducedMotion.matches ? 1 : Math.min(1, (now - lastStep) / GLIDE);
       for (const each of clocks) each.draw(i.value - 1 + progress);
       request = requestAnimationFrame(frame);
     };

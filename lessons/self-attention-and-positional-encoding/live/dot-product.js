@@ -45,7 +45,7 @@
   };
 
   kit.figure("dot-product", (root, words) => {
-    const [name, value, spread] = [html("span"), kit.quiet(), kit.quiet()];
+    const [name, value, spread] = [html("span"), kit.quietOutput(), kit.quietOutput()];
     const curveMark = html("span", { class: "live-mark-curve" });
     const references = html("span", { class: "live-mark-reference" }, words.references(ROWS));
     const state = () => {
@@ -60,7 +60,7 @@
       name.textContent = `p${a} · p${b} = `;
       value.value = decimals(now.product, 4);
       curveMark.textContent = `i = ${now.i}`;
-      spread.value = kit.tiny(now.spread);
+      spread.value = kit.formatError(now.spread);
       const label = words.plot(now.i, decimals(now.distance, 0), value.value);
       canvas.draw(label, () => parts(canvas, now));
     };

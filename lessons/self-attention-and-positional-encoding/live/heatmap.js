@@ -48,7 +48,7 @@
     const attributes = { role: "application", tabindex: 0, "aria-label": words.probe };
     const map = html("div", { class: "live-map", ...attributes }, canvas, probe);
     const [rows, columns] = ["live-rows", "live-columns"].map((kind) => html("div", { class: kind }));
-    const readout = kit.quiet();
+    const readout = kit.quietOutput();
     const cell = { row: 12, column: 6 }; // under the probe
     let P;
 

@@ -80,12 +80,12 @@
     };
 
     const attributes = { type: "text", class: "live-words", value: words.sentence };
-    const { input: sentence, label } = kit.labelled(words.type, attributes, onInput);
+    const { input: sentence, label } = kit.labelledInput(words.type, attributes, onInput);
     const masked = kit.checkbox(words.mask, update);
     const names = [words.word, words.thing, words.action, words.score, "", words.weight];
     const head = html("tr", {}, ...names.map((name) => html(name ? "th" : "td", name ? { scope: "col" } : {}, name)));
     const body = html("tbody");
-    const summary = kit.quiet();
+    const summary = kit.quietOutput();
     const table = html("table", { class: "live-table live-look" }, html("thead", {}, head), body);
     root.append(html("div", { class: "live-controls" }, label, sentence, masked.node), table, html("p", {}, summary));
     const announce = kit.announcer(root);

@@ -5,7 +5,7 @@
 "use strict";
 {
   const { encoding, kit, mathematics } = d2lLive;
-  const { html, svg, quiet, decimals } = kit;
+  const { html, svg, quietOutput, decimals } = kit;
   const D = 8;
   const OMEGA = encoding.frequencies(D);
 
@@ -44,7 +44,7 @@
   /** Show one pair of columns: its dial, its matrix, and the angle of the matrix. */
   const cell = (omega, j, words) => {
     const { node: dial, hands } = kit.dial();
-    const entries = Array.from({ length: 4 }, () => quiet());
+    const entries = Array.from({ length: 4 }, () => quietOutput());
     const label = { role: "group", "aria-label": words.matrix(j) };
     const matrix = html("div", { class: "live-matrix", ...label }, ...entries);
     const angle = html("small");
@@ -63,7 +63,7 @@
     const [start, turned, target] = ["start", "turned", "target"].map((kind) =>
       html("span", { class: `live-mark-${kind}` }),
     );
-    const [norm, residual] = [html("span"), quiet()];
+    const [norm, residual] = [html("span"), quietOutput()];
     let chosenI = 3; // the reader's choice, restored when delta allows it
 
     const state = () => compute(i.value, delta.value);
@@ -77,7 +77,7 @@
       target.textContent = words.at(now.i + now.delta);
       const [p, q] = [now.i, now.i + now.delta].map((position) => `p${kit.subscript(position)}`);
       norm.textContent = ` |R ${p} − ${q}| = `;
-      residual.value = kit.tiny(now.residual);
+      residual.value = kit.formatError(now.residual);
     };
     const update = () => {
       draw();

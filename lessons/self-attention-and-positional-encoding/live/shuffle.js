@@ -33,7 +33,7 @@
 
   /** Let an element glide to its position from this many widths and heights away. */
   const glide = (node, columns, rows) => {
-    if (kit.calm.matches || !(columns || rows)) return;
+    if (kit.reducedMotion.matches || !(columns || rows)) return;
     const start = { transform: `translate(${100 * columns}%, ${100 * rows}%)` };
     node.animate([start, { transform: "none" }], { duration: 400, easing: "ease-in-out" });
   };
@@ -45,7 +45,7 @@
     const cells = ORIGINAL_ORDER.map(() => ORIGINAL_ORDER.map(() => html("span", { class: "live-weight" })));
     const weights = html("div", { class: "live-tokens", role: "img" });
     weights.append(...ORIGINAL_ORDER.flatMap((row) => [rows[row], ...cells[row]]));
-    const [weightsDifference, outputsDifference] = [kit.quiet(), kit.quiet()];
+    const [weightsDifference, outputsDifference] = [kit.quietOutput(), kit.quietOutput()];
     let order = ORIGINAL_ORDER;
 
     const state = () => ({ tokens: words.tokens, ...compute(order, positions.value) });

@@ -5,7 +5,7 @@
 {
   const { kit } = d2lLive;
   kit.figure("double", (root, words) => {
-    const output = kit.quiet();
+    const output = kit.quietOutput();
     const state = () => ({ n: n.value, double: 2 * n.value, lesson: words.lesson });
     const draw = () => (output.value = state().double);
     const n = kit.slider(words.number, { min: 0, max: 9, value: 1 }, draw);

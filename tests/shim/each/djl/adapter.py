@@ -87,7 +87,7 @@ class Adapter:
 
     @staticmethod
     def new_reader(names: Names, kind: str) -> JavaObject:
-        return names["initialized"](names["readers"][kind](), Code("new Shape(1, 8)"))
+        return names["initialize"](names["readers"][kind](), Code("new Shape(1, 8)"))
 
     def lesson_reader(self, names: Names, kind: str = "") -> tuple[Arrays, JavaObject]:
         reader = self.new_reader(names, kind) if kind else names["reader"]
