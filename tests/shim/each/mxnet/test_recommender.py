@@ -112,6 +112,7 @@ def test_ratings_come_in_batches() -> None:
     batches = [[part.asnumpy().tolist() for part in batch] for batch in test]
     assert batches == [[[1, 0], [3, 0], [5, 3]], [[2], [1], [1]]]
     assert [len(batch[0]) for batch in train] == [2, 2]  # the fifth is left for the next epoch
+    assert [len(batch[0]) for batch in train] == [2, 2, 2]
     assert len(d2l.split_and_load_ml100k("random", "implicit", 0.0, 4)[2]) == 2
     orders = {tuple(u for batch in train for u in batch[0].asnumpy()) for _ in range(9)}
     assert len(orders) > 1  # shuffled
