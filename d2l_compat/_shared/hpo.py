@@ -88,8 +88,8 @@ class HPOTuner(HyperParameters):
     """Tries configurations one by one, and keeps the best.
 
     ``incumbent`` is the best configuration so far, ``incumbent_error`` its error; ``records`` has the config, error
-    and runtime of each trial. ``incumbent_trajectory`` has the least error after each trial, ``cumulative_runtime``
-    the seconds of all trials after each, and ``current_runtime`` the last of these.
+    and runtime of each trial. ``incumbent_trajectory`` has the least error after each trial, and ``cumulative_runtime``
+    the total seconds after each trial; ``current_runtime`` is the total so far.
     """
 
     scheduler: HPOScheduler

@@ -60,7 +60,7 @@ def alibi_slopes(num_heads: int) -> mx.array:
     """Return each head's slope for ALiBi (Press et al., 2022): how much scores fall per position of distance.
 
     Shape (num_heads,), float32: 2^(-8h/H) for head h of H = ``num_heads``, counted from 1; if H is not a power
-    of two, as in the authors' code. Multiplied by minus the distance i - j, they make a ``score_bias``.
+    of two, as in the authors' code. A head's ``score_bias`` for query i and key j is -slope * (i - j).
     Raises ValueError or TypeError if ``num_heads`` is not an integer of at least 1.
     """
     return mx.array(encoding.slopes(checks.size("num_heads", num_heads)), mx.float32)

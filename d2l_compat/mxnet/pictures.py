@@ -124,7 +124,7 @@ class VOCSegDataset(gluon.data.Dataset):
         print("read", len(self.features), "examples")
 
     def normalize_image(self, img: Any) -> np.ndarray:
-        """Scale values from 0 to 255 so that each colour of ImageNet has mean 0 and deviation 1."""
+        """Normalize pixels, 0 to 255, by ImageNet's mean and standard deviation for each colour channel."""
         mean, deviation = np.array(voc.MEAN), np.array(voc.DEVIATION)
         return (img.astype("float32") / 255 - mean) / deviation
 

@@ -41,7 +41,7 @@ class RNNScratch(Module):
         self.b_h = np.zeros(num_hiddens)
 
     def forward(self, inputs: np.ndarray, state: Any = None) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return an output (batch, hiddens) for each step of ``inputs`` (steps, batch, inputs), and the last as state."""
+        """Return an output (batch, hiddens) for each step of ``inputs`` (steps, batch, inputs), and the new state."""
         num_inputs, num_hiddens = self.W_xh.shape
         arrays.check_sequence("inputs", inputs, num_inputs)
         state = shared.unpack_state(state)
@@ -116,7 +116,7 @@ class RNN(Module):
         self.rnn: Any = rnn.RNN(num_hiddens)
 
     def forward(self, inputs: np.ndarray, H: Any = None) -> Any:
-        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens), and the state (1, batch, hiddens)."""
+        """Map ``inputs`` (steps, batch, inputs) to outputs (steps, batch, hiddens) and a state (1, batch, hiddens)."""
         if H is None:
             (H,) = self.rnn.begin_state(inputs.shape[1], ctx=inputs.ctx)
         outputs, (H,) = self.rnn(inputs, (H,))
@@ -162,7 +162,7 @@ class RNNModelScratch:
         self.init_state, self.forward_fn = init_state, forward_fn
 
     def __call__(self, X: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
-        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) for the token after each input (batch, steps), and the state."""
         return self.forward_fn(_one_hot(X, self.vocab_size), state, self.params)
 
     def begin_state(self, batch_size: int, ctx: Context) -> Any:
@@ -185,7 +185,7 @@ class RNNModel(nn.Block):
         self.dense = nn.Dense(vocab_size)
 
     def forward(self, inputs: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
-        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) for the token after each input (batch, steps), and the state."""
         Y, state = self.rnn(_one_hot(inputs, self.vocab_size), state)
         return self.dense(Y.reshape(-1, Y.shape[-1])), state
 
@@ -217,8 +217,8 @@ def predict_ch8(prefix: str, num_preds: int, net: Any, vocab: Any, device: Conte
 def grad_clipping(net: Any, theta: float) -> None:
     """Scale the gradients of ``net`` in place so that their joint norm is at most ``theta``.
 
-    These belong to a layer's parameters, or to ``net.params``. Raises TypeError or ValueError if ``theta`` is
-    not a number above 0.
+    These are the gradients of a layer's parameters, or of ``net.params``. Raises TypeError or ValueError if ``theta``
+    is not a number above 0.
     """
     theta = shared.clipping_threshold(theta)
     is_block = isinstance(net, nn.Block)
@@ -238,7 +238,7 @@ def train_epoch_ch8(
 
     ``loss(y_hat, y)`` is averaged; ``updater`` is called with ``batch_size=1``. Gradients are clipped to the norm 1.
     With ``use_random_iter`` each batch begins with a new state, otherwise with the last state of the previous batch.
-    Raises TypeError or ValueError if these are not callable, or there is no batch (X, Y).
+    Raises TypeError or ValueError if a function is not callable, or there is no batch (X, Y).
     """
     for what, function in ("net", net), ("loss", loss), ("updater", updater):
         checks.check_callable(what, function)

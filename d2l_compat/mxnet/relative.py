@@ -59,8 +59,8 @@ class RotaryEncoding(layers.RotaryEncoding, nn.Block):
 def alibi_slopes(num_heads: int) -> np.ndarray:
     """Return the slope of each head for ALiBi (Press et al., 2022): the decrease of its scores per position of distance.
 
-    It is 2^(-8h/H) for head h, counted from 1, of H = ``num_heads``. If H is not a power of two, it follows the
-    authors' code. The shape is (num_heads,), float32. The slopes times minus the distance i - j are a ``score_bias``.
-    Raises ValueError or TypeError if ``num_heads`` is not an integer of at least 1.
+    It is 2^(-8h/H) for head h, counted from 1, of H = ``num_heads``. If H is not a power of two, the slopes follow the
+    authors' code. The shape is (num_heads,), float32. A head's ``score_bias`` for query i and key j is
+    -slope * (i - j). Raises ValueError or TypeError if ``num_heads`` is not an integer of at least 1.
     """
     return np.array(encoding.slopes(checks.size("num_heads", num_heads)), dtype="float32")

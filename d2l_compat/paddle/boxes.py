@@ -68,10 +68,10 @@ def offset_inverse(anchors: Tensor, offset_preds: Tensor) -> Tensor:
 def multibox_prior(data: Tensor, sizes: Any, ratios: Any) -> Tensor:
     """Return anchors (1, height * width * (sizes + ratios - 1), 4) around each pixel of ``data`` (..., height, width).
 
-    Coordinates are float32, in fractions of the image's sides. Around a pixel there are all ``sizes`` with the first
-    of ``ratios``, then the first size with the other ratios. For size s and ratio r, the width is s * sqrt(r) and the
-    height s / sqrt(r) times the image's height. Raises TypeError or ValueError if there is no pixel, or a size or ratio
-    is not above 0.
+    Coordinates are float32, in fractions of the image's sides. Around a pixel there are all ``sizes`` with the first of
+    ``ratios``, then the first size with the other ratios. For size s and ratio r, an anchor is s * sqrt(r) wide and
+    s / sqrt(r) high, in units of the image's height. Raises TypeError or ValueError if there is no pixel, or a size or
+    ratio is not above 0.
     """
     arrays.check_instance("data", data)
     return _to_tensor(shared.anchor_boxes(data, sizes, ratios), data.place)
@@ -119,7 +119,7 @@ def multibox_detection(
     nms_threshold: float = 0.5,
     pos_threshold: float = 0.009999999,
 ) -> Tensor:
-    """Return class, confidence and box for each anchor, (batch, anchors, 6), float32, those that :func:`nms` keeps first.
+    """Return class, confidence and box of each anchor, (batch, anchors, 6), float32; boxes kept by :func:`nms` first.
 
     ``cls_probs`` (batch, classes + 1, anchors) has the background first, ``offset_preds`` is (batch, anchors * 4),
     ``anchors`` (1, anchors, 4). The class is -1 for boxes that are not kept, and for those with a confidence below

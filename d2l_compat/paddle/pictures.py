@@ -127,7 +127,7 @@ class VOCSegDataset(Dataset[Any]):
         print("read", len(self.features), "examples")
 
     def normalize_image(self, img: Any) -> Tensor:
-        """Scale values from 0 to 255 so that each colour of ImageNet has mean 0 and deviation 1."""
+        """Normalize pixels, 0 to 255, by ImageNet's mean and standard deviation for each colour channel."""
         mean = paddle.to_tensor(voc.MEAN).reshape([3, 1, 1])
         deviation = paddle.to_tensor(voc.DEVIATION).reshape([3, 1, 1])
         return (paddle.to_tensor(img).astype("float32") / 255 - mean) / deviation

@@ -50,7 +50,7 @@ class RNNModelScratch:
         self.init_state, self.forward_fn = init_state, forward_fn
 
     def __call__(self, X: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) for the token after each input (batch, steps), and the state."""
         return self.forward_fn(_one_hot(X, self.vocab_size), state, self.params)
 
     def begin_state(self, batch_size: int) -> Any:
@@ -77,7 +77,7 @@ class RNNModel(nn.Layer):
         self.linear = nn.Linear(self.num_hiddens * self.num_directions, vocab_size)
 
     def forward(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) for the token after each input (batch, steps), and the state."""
         Y, state = self.rnn(_one_hot(inputs, self.vocab_size), state)
         return self.linear(Y.reshape(-1, Y.shape[-1])), state
 

@@ -116,8 +116,7 @@ class AdditiveAttention(keras.layers.Layer):
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        As in :class:`DotProductAttention`, only calls made from Python count. Raises RuntimeError
-        in the same cases.
+        See ``DotProductAttention.attention_weights`` for which calls count, and when RuntimeError is raised.
         """
         return check_readable(self._weights)
 

@@ -324,8 +324,7 @@ class MultiHeadAttention(keras.layers.Layer):
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, heads, queries, keys).
 
-        As in :class:`DotProductAttention`, only calls made from Python count. Raises RuntimeError
-        in the same cases.
+        See ``DotProductAttention.attention_weights`` for which calls count, and when RuntimeError is raised.
         """
         return _split_batch(self.attention.attention_weights, self.num_heads)
 

@@ -44,7 +44,7 @@ class RNNScratch(Module):
         self.b_h = tf.Variable(tf.zeros(num_hiddens))
 
     def forward(self, inputs: Tensor, state: Any = None) -> tuple[list[Tensor], Tensor]:
-        """Return an output (batch, hiddens) for each step of ``inputs`` (steps, batch, inputs), and the last as state."""
+        """Return an output (batch, hiddens) for each step of ``inputs`` (steps, batch, inputs), and the new state."""
         num_inputs, num_hiddens = self.W_xh.shape
         arrays.check_sequence("inputs", inputs, num_inputs)
         state = shared.unpack_state(state)
@@ -171,7 +171,7 @@ class RNNModelScratch:
         self.trainable_variables = get_params(vocab_size, num_hiddens)
 
     def __call__(self, X: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) for the token after each input (batch, steps), and the state."""
         return self.forward_fn(_one_hot(X, self.vocab_size), state, self.trainable_variables)
 
     def begin_state(self, batch_size: int, *args: Any, **kwargs: Any) -> Any:
@@ -199,7 +199,7 @@ class RNNModel(keras.layers.Layer):
         self.built = has_default_build(self)
 
     def call(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) for the token after each input (batch, steps), and the state."""
         Y, *state = _run_steps_first(self.rnn, _one_hot(inputs, self.vocab_size), state)
         return self.dense(tf.reshape(Y, (-1, Y.shape[-1]))), state
 

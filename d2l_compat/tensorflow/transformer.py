@@ -332,8 +332,7 @@ class TransformerEncoder(Encoder):
     def attention_weights(self) -> list[Tensor]:
         """Weights of the last call, one tensor per block, shape (batch * heads, steps, steps).
 
-        As in :class:`DotProductAttention`, only calls made from Python count. Raises RuntimeError
-        in the same cases.
+        See ``DotProductAttention.attention_weights`` for which calls count, and when RuntimeError is raised.
         """
         return [block.attention.attention.attention_weights for block in self.blks]
 

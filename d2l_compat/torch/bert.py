@@ -22,9 +22,9 @@ _read_wiki = wiki.read
 class BERTEncoder(layers.BERTEncoder, nn.Module):
     """BERT's encoder: trained embeddings of tokens, segments and positions, and encoder blocks with biases.
 
-    ``BERTEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or with the sizes
-    that follow from ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads,
-    num_layers, dropout, max_len=1000, key_size=768, query_size=768, value_size=768).
+    ``BERTEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or D2L's
+    longer form, with sizes that follow from ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input,
+    ffn_num_hiddens, num_heads, num_layers, dropout, max_len=1000, key_size=768, query_size=768, value_size=768).
     """
 
     def _make_layers(self, vocab_size: int, max_len: int, num_blks: int, **block: Any) -> None:
@@ -104,10 +104,10 @@ class NextSentencePred(nn.Module):
 class BERTModel(layers.BERTModel, nn.Module):
     """BERT with its two tasks.
 
-    ``BERTModel(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or with the sizes
-    that follow from ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads,
-    num_layers, dropout, max_len=1000, key_size=768, query_size=768, value_size=768, hid_in_features=768,
-    mlm_in_features=768, nsp_in_features=768).
+    ``BERTModel(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or D2L's longer
+    form, with sizes that follow from ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input,
+    ffn_num_hiddens, num_heads, num_layers, dropout, max_len=1000, key_size=768, query_size=768, value_size=768,
+    hid_in_features=768, mlm_in_features=768, nsp_in_features=768).
     """
 
     def _make_layers(

@@ -126,7 +126,7 @@ class VOCSegDataset(Dataset[Any]):
         print("read", len(self.features), "examples")
 
     def normalize_image(self, img: Any) -> Tensor:
-        """Scale values from 0 to 255 so that each colour of ImageNet has mean 0 and deviation 1."""
+        """Normalize pixels, 0 to 255, by ImageNet's mean and standard deviation for each colour channel."""
         mean = torch.tensor(voc.MEAN)[:, None, None]
         deviation = torch.tensor(voc.DEVIATION)[:, None, None]
         return (img.float() / 255 - mean) / deviation

@@ -43,7 +43,7 @@ class RNNScratch(Module):
         self.b_h = nn.Parameter(torch.zeros(num_hiddens))
 
     def forward(self, inputs: Tensor, state: Any = None) -> tuple[list[Tensor], Tensor]:
-        """Return an output (batch, hiddens) for each step of ``inputs`` (steps, batch, inputs), and the last one as state."""
+        """Return an output (batch, hiddens) for each step of ``inputs`` (steps, batch, inputs), and the new state."""
         num_inputs, num_hiddens = self.W_xh.shape
         arrays.check_sequence("inputs", inputs, num_inputs)
         state = shared.unpack_state(state)
@@ -121,7 +121,7 @@ class RNN(Module):
         self.rnn: Any = nn.RNN(num_inputs, num_hiddens)
 
     def forward(self, inputs: Tensor, H: Any = None) -> Any:
-        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens), and the state (1, batch, hiddens)."""
+        """Map ``inputs`` (steps, batch, inputs) to outputs (steps, batch, hiddens) and a state (1, batch, hiddens)."""
         return self.rnn(inputs, H)
 
 
@@ -165,7 +165,7 @@ class RNNModelScratch:
         self.init_state, self.forward_fn = init_state, forward_fn
 
     def __call__(self, X: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) for the token after each input (batch, steps), and the state."""
         return self.forward_fn(_one_hot(X, self.vocab_size), state, self.params)
 
     def begin_state(self, batch_size: int, device: torch.device) -> Any:
@@ -190,7 +190,7 @@ class RNNModel(nn.Module):
         self.linear = nn.Linear(self.num_hiddens * self.num_directions, vocab_size)
 
     def forward(self, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return logits (steps * batch, vocab_size) of the next tokens for tokens (batch, steps), and the state."""
+        """Return logits (steps * batch, vocab_size) for the token after each input (batch, steps), and the state."""
         Y, state = self.rnn(_one_hot(inputs, self.vocab_size), state)
         return self.linear(Y.reshape(-1, Y.shape[-1])), state
 

@@ -89,10 +89,9 @@ EncoderBlock = TransformerEncoderBlock  # D2L 0.17's name
 class TransformerEncoder(layers.TransformerEncoder, Encoder):
     """The Transformer's encoder: embedding, positional encoding, and ``num_blks`` encoder blocks.
 
-    ``TransformerEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout,
-    use_bias=False)``, or with the sizes that follow from ``num_hiddens``: (vocab_size, key_size,
-    query_size, value_size, num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads,
-    num_blks, dropout, use_bias=False).
+    ``TransformerEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, use_bias=False)``, or
+    D2L's longer form, with sizes that follow from ``num_hiddens``: (vocab_size, key_size, query_size, value_size,
+    num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads, num_blks, dropout, use_bias=False).
     """
 
     def _make_layers(self, vocab_size: int, num_blks: int, **block: Any) -> None:

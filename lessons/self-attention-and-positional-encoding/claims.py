@@ -28,8 +28,8 @@ from tests.shim import reference
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.cases import reference_multi_head
 
-# Java prints a map differently; PyTorch's attention is fused and takes one step less;
-# each framework prints its own name, and its embeddings differ in length.
+# Java prints a map differently; PyTorch's attention is fused, and so counts one step fewer;
+# each framework prints its own name, and the length of its own embeddings.
 VARYING_FORM = ["three-layers", "sequential-operations", "lengths"]
 # The training steps, the sequences per step, and the learning rate.
 BUDGETS = {
@@ -43,14 +43,14 @@ KINDS = ["fixed", "learned", "rotary", "mask", "fixed_mask"]
 NAMES = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
 TEST_LENGTHS = (8, 16, 32, 64)
 
-# Bounds for what the text says in words about shares, with a margin for each framework's random numbers.
+# Bounds for the accuracies that the text gives in words, with a margin for each framework's random numbers.
 NEARLY_PERFECT = 0.98
 HIGH_ACCURACY = 0.95
 BELOW_CHANCE = 0.455  # two standard deviations below one half, for five hundred guesses
 
 # The cat sat because it purred.
 WORDS = np.array([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]], float)
-# Each word's weights for all six, with itself as its query, and with its own query.
+# Attention weights (query, key) of the words: queries are the words themselves, or projections of them.
 WEIGHTS = softmax(WORDS @ WORDS.T)
 ROLE_WEIGHTS = softmax(WORDS @ [[1, 0], [1, 0]] @ WORDS.T)
 OMEGA = rope_frequencies(32)
@@ -260,7 +260,7 @@ def encoding(adapter, cells) -> Callable[..., Any]:
     return partial(adapter.lesson_new_encoding, names, max_len=1000)
 
 
-# In single precision, frequencies would put position 1000 off by 5e-6.
+# If the frequencies had single precision, the encoding of position 1000 would be off by 5e-6.
 @pytest.mark.parametrize(("width", "offset"), [(32, 992), (7, 0), (32, 3), (1, 2)])
 def test_encoding_adds_positions_singly_or_at_once(adapter, encoding, width, offset):
     layer = encoding(width, 0)
@@ -342,7 +342,7 @@ def test_every_row_is_tried_with_six_offsets(adapter, cells, row, python_only):
 
 def test_queries_from_sixth_on_look_five_back(cells):
     i, j = np.indices((20, 20))
-    # The row that the turn by -5 makes of row i is that of position i - 5.
+    # Rotated by -5 positions, row i of the encoding becomes row i - 5.
     expected = softmax(4 * encoding_products(i - 5 - j) / np.sqrt(32))
     cell, axes = cells["five-back"], ("Key j", "Query i")
     (weights,) = assert_maps(cell, expected[None], axes, atol=1e-4)
@@ -362,7 +362,7 @@ def test_rotated_scores_match_formula(cells):
     (low, high), (gap,) = cells["rotary-check"].rows
     assert_printed([low, high], [scores.min(), scores.max()])
     assert high - low > 1
-    assert gap == 0  # at any one distance
+    assert gap == 0  # between pairs at the same distance
 
 
 # What a trained model looks at
@@ -527,7 +527,7 @@ def results(cells) -> np.ndarray:
     accuracies = array([*runs.values()])
     assert accuracies.shape == (5, 5, 4)
     for kind, rows in zip(KINDS, accuracies, strict=True):
-        if kind != "mask":  # two of these may be right everywhere
+        if kind != "mask":  # two seeds may both be right everywhere
             assert len(np.unique(rows, axis=0)) == 5, kind
     return accuracies
 

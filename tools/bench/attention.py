@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     has_failed = False
     for framework in options.framework:
-        if framework in PYTHON_FRAMEWORKS:  # DJL's only such layer is the shim's
+        if framework in PYTHON_FRAMEWORKS:  # for DJL, the shim's is the only such layer
             has_failed |= compare(framework, options.lengths)
     return int(has_failed)
 

@@ -1,4 +1,4 @@
-"""Render and compare figures as pixels: the PNG beside an SVG, and a PNG without an SVG."""
+"""Render SVGs as pixels, and compare PNGs by pixel: with the SVG in the same output, or with another PNG."""
 
 import struct
 import zlib
@@ -16,7 +16,7 @@ from d2l_compat._shared.fonts import FONT
 from tools.compare.figures import PNG, SVG
 
 ZOOM = 2  # pixels per CSS pixel
-LEVELS = 24  # of 255: a PNG with few colours differs by less from its drawing
+TOLERANCE = 24  # of 255; a PNG reduced to 256 colours differs from its SVG by less
 LABEL_WIDTH = 200  # pixels, for the label above an image
 
 Array = NDArray[Any]
@@ -107,7 +107,7 @@ def compare_pngs(stored: str, fresh: str) -> str | None:
         try:
             decoded.append(decode_png(png))
         except ValueError as error:
-            return f"the {name} one is damaged: {error}"
+            return f"the {name} PNG is damaged: {error}"
     return _compare_pixels(*decoded)
 
 
@@ -115,7 +115,7 @@ def _compare_pixels(old: Array, new: Array) -> str | None:
     if old.shape != new.shape:
         (height, width), (old_height, old_width) = new.shape[:2], old.shape[:2]
         return f"{width} x {height} pixels instead of {old_width} x {old_height}"
-    differs = np.abs(old - new).max(axis=-1) > LEVELS
+    differs = np.abs(old - new).max(axis=-1) > TOLERANCE
     return f"{differs.sum()} of {differs.size} pixels differ" if differs.any() else None
 
 

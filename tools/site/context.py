@@ -91,9 +91,9 @@ def _describe_page(pagename: str, language: str) -> str:
     return text.description.format(title=subject, frameworks=names)
 
 
-def _add_labels(html: str, pages: str) -> str:
+def _add_labels(html: str, sidebar: str) -> str:
     """Label the landmarks that Furo leaves without a name, and translate its other labels."""
-    for aside, label in (("sidebar-drawer", pages), ("toc-drawer", translate("On this page"))):
+    for aside, label in (("sidebar-drawer", sidebar), ("toc-drawer", translate("On this page"))):
         html = html.replace(
             f'<aside class="{aside}"', f'<aside class="{aside}" aria-label="{label}"'
         )

@@ -1,4 +1,4 @@
-"""D2L's banana images, 256 by 256 pixels with one banana each, and its box."""
+"""D2L's banana images of 256 by 256 pixels, each with one banana, and the bananas' boxes."""
 
 import csv
 from pathlib import Path

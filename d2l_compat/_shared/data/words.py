@@ -90,7 +90,7 @@ class RandomGenerator:
 
 
 def get_negatives(all_contexts: Any, vocab: Any, counter: Any, K: int) -> list[list[int]]:
-    """Draw ``K`` noise words for each word of a context, none of which are in it; return a list for each context.
+    """Draw ``K`` noise words for each word of a context, none from the context itself; return a list for each context.
 
     All words but ``<unk>`` are drawn, with their counts to the power of 0.75 as weights. Raises TypeError or ValueError
     if the contexts are not lists, ``counter`` has no counts, ``K`` is below 0, or a context contains all words.
@@ -161,7 +161,7 @@ def _parse_example(example: Any) -> tuple[int, int, list[int]]:
 def draw_examples(
     batch_size: int, max_window_size: int, num_noise_words: int
 ) -> tuple[list[tuple[int, list[int], list[int]]], Vocab]:
-    """Return each word of the Penn Treebank, its context, and noise words for each word of it, and the vocabulary."""
+    """Return examples (center, context, noise words) of the Penn Treebank, one per center, and the vocabulary."""
     size("batch_size", batch_size)
     size("max_window_size", max_window_size)
     integer("num_noise_words", num_noise_words, 0)

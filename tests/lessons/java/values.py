@@ -20,7 +20,7 @@ from tests.lessons.cells import ExecutedCell
 from tools.run.page_kernel import Execution, PageKernel
 
 HANDOVER = Path(__file__).with_name("handover.java")
-MAX_LITERAL = 2**15  # characters; Java's constants have at most twice as many bytes
+MAX_LITERAL = 2**15  # characters; a string constant of Java has at most 65,535 bytes
 COMMENT_OR_LITERAL = re.compile(
     r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\])+\'', re.DOTALL
 )
@@ -113,7 +113,7 @@ class Fields(SimpleNamespace):
 
 
 class Code(str):
-    """An argument in Java code."""
+    """An argument that is Java code, which is passed on as it is."""
 
 
 METHODS = {"BiFunction": "apply", "Function": "apply", "UnaryOperator": "apply", "Supplier": "get"}
@@ -127,7 +127,7 @@ class JavaObject:
         self.expression = f'(({kind}) Handover.stored.get("{number}"))'
 
     def __call__(self, *inputs: Any) -> Any:
-        """Call a function, or evaluate a block by the lesson's function."""
+        """Call a function; pass a block to the lesson's function ``evaluate``."""
         if method := METHODS.get(self.kind):
             return self.call(method, *inputs)
         return self.java.call("evaluate", self, *inputs)
@@ -172,7 +172,7 @@ def render_literal(value: Any) -> str:
 
 
 class Names(Mapping[str, Any]):
-    """The names after a cell has run, as in Python: its variables; any other name is a method."""
+    """A cell's variables by name, as in Python; any other name gives a function that calls the Java method."""
 
     def __init__(self, java: Java, keys: dict[str, str]) -> None:
         self.java, self._keys = java, keys

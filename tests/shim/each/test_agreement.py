@@ -1,4 +1,4 @@
-"""Compare this framework with the reference on the inputs behind the published tables of agreement."""
+"""Compare this framework with the reference, on the inputs of the published tables of agreement."""
 
 from pathlib import Path
 

@@ -61,8 +61,8 @@ def test_dropout_applies_to_sum_only_in_training(adapter: Adapter) -> None:
     layer = adapter.build_encoding(32, 0.25, dtype="float32")
     X = np.full((4, 50, 32), 2.0, "float32")
     total = layer(X)
-    used = layer(X, training=True)
-    dropped = used == 0
+    training_output = layer(X, training=True)
+    dropped = training_output == 0
     assert dropped.mean() == pytest.approx(0.25, abs=0.02)
-    assert_close(used[~dropped], total[~dropped] / 0.75)
+    assert_close(training_output[~dropped], total[~dropped] / 0.75)
     assert_close(total, 2 + reference.positional_encoding(50, 32)[None].repeat(4, axis=0))

@@ -200,9 +200,8 @@ def test_recurrent_model_moves_unlike_paddles_layer(dtype: str) -> None:
             super().__init__()
             self.net = nn.Sequential(nn.GRU(3, 4))
 
-    with pytest.raises(
-        RuntimeError, match="memory"
-    ):  # if Paddle can move it, remove remove_empty_buffers
+    # If Paddle no longer raises this error, `remove_empty_buffers` is not needed.
+    with pytest.raises(RuntimeError, match="memory"):
         nn.GRU(3, 4).to("cpu")
     model = Model().to("cpu", dtype)
     encoder = d2l.Seq2SeqEncoder(7, 6, 4, 2).to("cpu", dtype)
@@ -237,13 +236,13 @@ def test_steps_of_train_seq2seq_follow_gradient(
     d2l.train_seq2seq(net, [batch], 0.5, 2, vocab, d2l.cpu())
 
     inputs = np.concatenate([np.full((examples, 1), vocab["<bos>"]), Y[:, :-1]], axis=1)
-    counts = np.arange(5) < lens[:, None]
+    mask = np.arange(5) < lens[:, None]
     for _ in range(2):
-        shares = np.exp(weight[inputs])
-        shares /= shares.sum(axis=-1, keepdims=True)
-        loss = -(np.log(np.take_along_axis(shares, Y[..., None], -1))[..., 0] * counts).sum() / 5
+        probs = np.exp(weight[inputs])
+        probs /= probs.sum(axis=-1, keepdims=True)
+        loss = -(np.log(np.take_along_axis(probs, Y[..., None], -1))[..., 0] * mask).sum() / 5
         gradient = np.zeros((7, 7))
-        np.add.at(gradient, inputs, (shares - np.eye(7)[Y]) * counts[..., None] / 5)
+        np.add.at(gradient, inputs, (probs - np.eye(7)[Y]) * mask[..., None] / 5)
         length = np.linalg.norm(gradient)
         assert (length > 1) == (examples == 60)
         weight = weight - 0.5 * gradient / max(1, length)

@@ -1,4 +1,4 @@
-"""Tests of what TensorFlow's functions count in a layer, against formulas; operations hidden in graphs are errors."""
+"""Tests of ``longest_chain`` and ``multiply_adds`` against formulas; operations hidden in a graph are errors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,27 +16,28 @@ def multiply_transposed(a: tf.Tensor, b: tf.Tensor) -> Any:
     return tf.matmul(b, a, transpose_a=True, transpose_b=True)
 
 
+# Each case is a layer, its inputs, the longest chain of products, and the number of multiply-adds.
 COUNT_CASES = {
     "matrices": (lambda a, b: a @ b, (A, B), 1, 2 * 3 * 5),
     "multiply_transposed": (multiply_transposed, (A, B), 1, 2 * 3 * 5),
     "batch": (lambda a, b: a @ b, (A[None], B[None]), 1, 2 * 3 * 5),
     "batch, multiply_transposed": (multiply_transposed, (A[None], B[None]), 1, 2 * 3 * 5),
     "einsum": (lambda a, b: tf.einsum("hij,hjk->hki", a, b), (A[None], B[None]), 1, 30),
-    "einsum, any": (lambda a, b: tf.einsum("...j,jk->...k", a, b), (A[None], B), 1, 30),
-    "einsum of one": (lambda X: tf.einsum("ij->ji", X), (SQUARE,), 0, 0),
+    "einsum with ellipsis": (lambda a, b: tf.einsum("...j,jk->...k", a, b), (A[None], B), 1, 30),
+    "einsum of one matrix": (lambda X: tf.einsum("ij->ji", X), (SQUARE,), 0, 0),
     "one after another": (lambda X: X @ X @ X, (SQUARE,), 2, 2 * 4**3),
     "side by side": (lambda X: X @ X + tf.transpose(X) @ X, (SQUARE,), 1, 2 * 4**3),
     "two results": (lambda X: (X, X @ X), (SQUARE,), 1, 4**3),
     "none": (lambda X: 2 * X, (SQUARE,), 0, 0),
     "tokens": (lambda ids: tf.gather(B, ids) @ tf.transpose(B), (tf.constant([0, 2]),), 1, 30),
     "convolution": (keras.layers.Conv1D(6, 3, padding="same"), (STEPS,), 1, 10 * 6 * 3 * 4),
-    "in groups": (
+    "grouped": (
         lambda X: tf.nn.conv1d(X, tf.zeros((3, 2, 6)), 1, "VALID"),
         (STEPS,),
         1,
         8 * 6 * 3 * 2,
     ),
-    "by depth": (keras.layers.DepthwiseConv1D(3, depth_multiplier=2), (STEPS,), 1, 8 * 8 * 3),
+    "depthwise": (keras.layers.DepthwiseConv1D(3, depth_multiplier=2), (STEPS,), 1, 8 * 8 * 3),
     "Keras's attention": (
         keras.layers.MultiHeadAttention(2, 2, use_bias=False),
         (STEPS, STEPS),
