@@ -67,7 +67,7 @@ class AdditiveAttention(CheckedModule):
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, v), all of one floating-point dtype; ``valid_lens`` as in
         :func:`masked_softmax`. Returns (batch, queries, v) and (batch, queries, keys). The memory
-        grows with batch * queries * keys * num_hiddens. ``training`` needs a key named "dropout".
+        grows with batch * queries * keys * num_hiddens. ``training`` needs a random key named "dropout".
         Raises ValueError or TypeError for input that does not fit.
         """
         check_training(training)

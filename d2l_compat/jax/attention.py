@@ -96,7 +96,7 @@ class DotProductAttention(nn.Module):
         before it all but the last, and so on. ``score_bias``, shape (queries, keys) or (batch,
         queries, keys), of the same dtype, is added to the scores; a key whose bias is minus
         infinity is hidden. A key is hidden if any of the three hides it. Returns (batch, queries,
-        v) and (batch, queries, keys). ``training`` needs a key named "dropout". Raises ValueError
+        v) and (batch, queries, keys). ``training`` needs a random key named "dropout". Raises ValueError
         or TypeError for input that does not fit.
         """
         check_training(training)
@@ -203,7 +203,7 @@ class MultiHeadAttention(CheckedModule):
         (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
         :class:`DotProductAttention`, and ``score_bias`` as there, of shape (queries, keys), (heads,
         queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens) and
-        (batch, heads, queries, keys). ``training`` needs a key named "dropout". Raises ValueError or
+        (batch, heads, queries, keys). ``training`` needs a random key named "dropout". Raises ValueError or
         TypeError for input that does not fit.
         """
         check_training(training)
@@ -313,7 +313,7 @@ class PositionalEncoding(nn.Module):
 
         ``X`` is floating point, shape (batch, steps, num_hiddens); the result has its shape and
         dtype. With ``offset``, a decoder that generates token by token continues at its position.
-        ``training`` needs a key named "dropout". ``P``, in the dtype of ``X``, is sown into
+        ``training`` needs a random key named "dropout". ``P``, in the dtype of ``X``, is sown into
         "intermediates".
 
         Raises ValueError or TypeError if ``X`` does not fit, if ``offset`` is not an integer of

@@ -210,7 +210,7 @@ class Seq2SeqEncoder(Encoder):
     def __call__(self, X: Array, *args: Any, training: bool = False) -> tuple[jax.Array, jax.Array]:
         """Map tokens (batch, steps) to (steps, batch, hiddens) and states (layers, batch, hiddens).
 
-        ``training`` needs a key named "dropout".
+        ``training`` needs a random key named "dropout".
         """
         X = as_jax(X)
         arrays.check_tokens(X, self.vocab_size)

@@ -52,8 +52,8 @@ class AttentionDecoder(shared.AttentionDecoder, Decoder):
 class EncoderDecoder(shared.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from its output.
 
-    An instance of this class itself returns its output and its state, as in D2L 0.17; an instance
-    of a subclass, such as :class:`Seq2Seq`, returns its output only, as in D2L 1.0.
+    An instance of this class itself returns the decoder's output and state, as in D2L 0.17; an instance
+    of a subclass, such as :class:`Seq2Seq`, returns the output only, as in D2L 1.0.
     """
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:

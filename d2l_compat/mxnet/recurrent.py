@@ -116,7 +116,7 @@ class RNN(Module):
         self.rnn: Any = rnn.RNN(num_hiddens)
 
     def forward(self, inputs: np.ndarray, H: Any = None) -> Any:
-        """Map ``inputs`` (steps, batch, inputs) to outputs (steps, batch, hiddens) and a state (1, batch, hiddens)."""
+        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens) and a new state (1, batch, hiddens)."""
         if H is None:
             (H,) = self.rnn.begin_state(inputs.shape[1], ctx=inputs.ctx)
         outputs, (H,) = self.rnn(inputs, (H,))

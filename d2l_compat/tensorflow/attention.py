@@ -77,7 +77,7 @@ class DotProductAttention(keras.layers.Layer):
     def __init__(self, dropout: float, **kwargs: Any) -> None:
         """Create the layer; ``dropout`` is the share of weights dropped in training, from 0 to 1.
 
-        ``kwargs`` are those of any Keras layer. Raises ValueError or TypeError for any other ``dropout``.
+        ``kwargs`` are those of any Keras layer. Raises ValueError or TypeError if ``dropout`` is not from 0 to 1.
         """
         checks.check_dropout(dropout)
         super().__init__(autocast=False, **kwargs)

@@ -54,8 +54,8 @@ def _to_int32(tokens: Any) -> Tensor:
 class TimeMachine(time_machine.TimeMachine, DataModule):
     """*The Time Machine* as sequences of characters, as D2L 1.0 prepares them.
 
-    ``X`` (sequences, num_steps) has a sequence that starts at each character, and ``Y`` the next character for each one
-    in ``X``, both int32. The first ``num_train`` sequences are for training, the next ``num_val`` for validation.
+    ``X`` (sequences, num_steps) has one sequence per starting position, and ``Y`` the next character for each one in
+    ``X``, both int32. The first ``num_train`` sequences are for training, the next ``num_val`` for validation.
     """
 
     def __init__(

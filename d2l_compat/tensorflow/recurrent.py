@@ -119,7 +119,7 @@ class RNN(Module):
         )
 
     def forward(self, inputs: Tensor, H: Any = None) -> Any:
-        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens), and the state (batch, hiddens)."""
+        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens) and a new state (batch, hiddens)."""
         outputs, *H = _run_steps_first(self.rnn, inputs, H)
         return outputs, H[0] if len(H) == 1 else H  # a subclass's layer may have several states
 

@@ -121,7 +121,7 @@ class RNN(Module):
         self.rnn: Any = nn.RNN(num_inputs, num_hiddens)
 
     def forward(self, inputs: Tensor, H: Any = None) -> Any:
-        """Map ``inputs`` (steps, batch, inputs) to outputs (steps, batch, hiddens) and a state (1, batch, hiddens)."""
+        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens) and a new state (1, batch, hiddens)."""
         return self.rnn(inputs, H)
 
 

@@ -43,8 +43,8 @@ class AttentionDecoder(shared.AttentionDecoder, Decoder):
 class EncoderDecoder(shared.EncoderDecoder, Classifier):
     """An encoder, and a decoder that starts from its output.
 
-    An instance of this class itself returns its output and its state, as in D2L 0.17. An instance
-    of a subclass, such as :class:`Seq2Seq`, returns only its output, as in D2L 1.0.
+    An instance of this class itself returns the decoder's output and state, as in D2L 0.17. An instance
+    of a subclass, such as :class:`Seq2Seq`, returns only the output, as in D2L 1.0.
     """
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
@@ -104,7 +104,7 @@ class GRU(Module):
         self.rnn = nn.GRU(*sizes, dropout=dropout if num_layers > 1 else 0)
 
     def forward(self, inputs: Tensor, H: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
+        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens) and a new state (layers, batch, hiddens)."""
         arrays.check_sequence("inputs", inputs, self.rnn.input_size)
         if H is not None:
             rnn = self.rnn
@@ -133,7 +133,7 @@ class Seq2SeqEncoder(Encoder):
         self.apply(init_seq2seq)
 
     def forward(self, X: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
-        """Map tokens (batch, steps) to (steps, batch, hiddens), and the state (layers, batch, hiddens)."""
+        """Map tokens (batch, steps) to (steps, batch, hiddens) and a new state (layers, batch, hiddens)."""
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         return self.rnn(self.embedding(X.t().long()))
 

@@ -48,13 +48,13 @@ READER_BUDGETS = {
 
 PRICES = np.array([50, 40, 70], float)  # apple, lemon, pear
 
-# Bounds for what the text says in words, with tolerance for the random numbers of other frameworks.
+# Bounds for what the text says in words, loose enough for the random numbers of every framework.
 # Accuracies may differ a little, since some answers are nearly equally likely.
 ACCURACY_TOLERANCE = 0.0011
 MAX_SOLVED_ERROR = 0.03
-MIN_NEEDED_ERROR = 0.7
-MAX_UNNEEDED_ERROR = 0.1
-LARGE_ERROR = 0.3
+MIN_NEEDED_ERROR = 0.7  # without either of two heads
+MAX_UNNEEDED_ERROR = 0.1  # without the least needed of four heads
+LARGE_ERROR = 0.3  # without the most needed of four heads
 SOLVED_ACCURACY = 0.95
 # Probability that one of four digits, chosen at random, equals the right one.
 BLIND_ACCURACY = 1 / 4 + 3 / 4 / 10

@@ -83,6 +83,7 @@ def test_added_positions_make_four_terms(cells):
 
 
 def expected_spread(scores: np.ndarray) -> float:
+    """Return the largest difference between two scores at the same distance."""
     n = len(scores)
     return max(np.ptp(np.diagonal(scores, offset)) for offset in range(1 - n, n))
 
@@ -142,7 +143,7 @@ def test_each_slope_is_half_of_the_one_before(cells):
     slopes = [2.0 ** -(head + 1) for head in range(8)]
     np.testing.assert_allclose(array(cells["slopes"].names["slopes"]), slopes)
     printed, difference = cells["slopes"].rows
-    assert printed == [x for slope in slopes for x in (1, 1 / slope)]  # as in 1/2
+    assert printed == [x for slope in slopes for x in (1, 1 / slope)]  # "1/2" is 1, 2
     assert difference == [0]
 
 
@@ -164,7 +165,7 @@ def test_distances_are_clipped_on_both_sides(cells):
 
 
 def expected_bucket(distance: int) -> int:
-    """Find the bucket by the least distance of each; from 4 to 16 these grow by one factor."""
+    """Return a distance's bucket. Buckets start at 0, 1, 2 and 3, then in geometric sequence from 4 towards 16."""
     starts = [0, 1, 2, 3, *(4 * (16 / 4) ** (step / 4) for step in range(4))]
     return sum(distance >= start - 1e-9 for start in starts) - 1
 
@@ -413,7 +414,7 @@ def test_weights_on_letter_and_its_last_entry(cells, finders, tests):
 
 
 def stretch_frequencies(factor: float) -> dict[str, np.ndarray]:
-    """Return the frequencies of 16 pairs for texts longer by this factor, by each way."""
+    """Return the 16 frequencies for texts longer by this factor, for each way of stretching them."""
     omega = rope_frequencies(32)
     turns = 16 * omega / (2 * pi)
     ramp = np.interp(turns, [1 / 4, 2], [0, 1])

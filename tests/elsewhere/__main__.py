@@ -25,12 +25,12 @@ from tests.elsewhere.services import (
 
 UV = VENV / "bin" / "uv"
 # These are imported once, so that copies have their bytecode. Compiling all modules would take much longer.
-IMPORTED = [
+MODULES_TO_IMPORT = [
     "ipykernel.kernelapp",
     "matplotlib.pyplot",
     *(package.module for framework in PYTHON_FRAMEWORKS.values() for package in framework.packages),
 ]
-IMPORT = """\
+IMPORT_PROGRAM = """\
 import importlib.util, sys
 if importlib.util.find_spec(sys.argv[1].partition(".")[0]):
     importlib.import_module(sys.argv[1])
@@ -74,9 +74,9 @@ def make_environment(service: Service) -> None:
             run(UV, *install, *service.options, "-r", requirements, "-c", constraints)
             if number == 0:
                 installed = run(UV, "pip", "freeze", "--python", service.python)
-                service.first_part.write_text(installed, encoding="utf-8")
-    for module in IMPORTED:
-        run(service.python, "-c", IMPORT, module)
+                service.first_part_file.write_text(installed, encoding="utf-8")
+    for module in MODULES_TO_IMPORT:
+        run(service.python, "-c", IMPORT_PROGRAM, module)
     service.stamp.write_text(service.recipe, encoding="utf-8")
 
 
@@ -94,8 +94,8 @@ def download_wheels() -> None:
 
 def run(*command: str | Path) -> str:
     """Return a command's standard output; its error messages are not captured. Raise CalledProcessError if it fails."""
-    # Not in the project's folder, whose settings for uv are only for its own environment.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    # Run in /: the project's folder has settings for uv that are only for its own environment.
     return subprocess.run(
         command, cwd="/", env=environment, stdout=subprocess.PIPE, text=True, check=True
     ).stdout

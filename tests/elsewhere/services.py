@@ -104,7 +104,7 @@ class Service:
         return self.folder / "made-of.json"
 
     @property
-    def first_part(self) -> Path:
+    def first_part_file(self) -> Path:
         """The file that lists all packages installed for the first part."""
         return self.folder / "first-part.txt"
 

@@ -66,7 +66,7 @@ def test_repo2docker_installs_what_the_files_list(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("services")
 def test_no_packages_for_gpus_are_installed() -> None:
-    installed = [parse_package_name(pin) for pin in read_pins(BINDER.first_part)]
+    installed = [parse_package_name(pin) for pin in read_pins(BINDER.first_part_file)]
     assert {"tensorflow-cpu", "jax", "paddlepaddle", "keras", "flax"} <= {*installed}
     assert [name for name in installed if CUDA.search(name)] == []
     assert "tensorflow" not in installed  # the build for GPUs

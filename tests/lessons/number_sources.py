@@ -172,14 +172,14 @@ def find_numbers(lesson: Path) -> Iterator[tuple[int, str, str]]:
 def read_spans(
     text: Path, passages: list[Passage], exceptions: Exceptions, frameworks: list[str]
 ) -> Iterator[Span]:
-    """Yield the words of numbers.toml first, and then the rest, with formulas separate."""
+    """Yield the spans that numbers.toml lists, and then the rest of the text, with each formula separate."""
     # Other tests check citations, and the numbers of exercises and solutions.
     content = text.read_text(encoding="utf-8")
     hidden = [match[0] for match in [*CITATION.finditer(content), *SOLUTION.finditer(content)]]
     hidden += [f"({year})" for _, year in REFERENCE.findall(content)]
     for passage in passages:
-        only = passage.block.frameworks if passage.block else ()
-        passage_frameworks = [name for name in frameworks if name in only or not only]
+        allowed = passage.block.frameworks if passage.block else ()
+        passage_frameworks = [name for name in frameworks if name in allowed or not allowed]
         if not passage_frameworks:
             continue
         prose = hide(passage.prose, [*hidden, *exceptions.exercises])
@@ -223,7 +223,7 @@ def find_source(words: str, all_cells: list[list[Cell]], worked: Rows) -> str:
             sources.add("written")
         else:
             return "missing"
-    return max(sources)  # "written" if so in any framework
+    return max(sources)  # "written" sorts last: it wins if any framework needs it
 
 
 def has_row(rows: Rows, words: str, are_rounded: bool = False) -> bool:

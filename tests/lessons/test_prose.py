@@ -70,8 +70,8 @@ def test_every_number_has_source_in_its_section(lesson: Path):
 def test_exceptions_occur_in_text(lesson: Path):
     exceptions = load_exceptions(lesson)
     texts = {text.name: text.read_text("utf-8") for text in lesson.glob("text.*.md")}
-    in_original = [*exceptions.given, *exceptions.worked, *exceptions.exercises]
-    for words in [*in_original, *exceptions.cells]:
+    original_words = [*exceptions.given, *exceptions.worked, *exceptions.exercises]
+    for words in [*original_words, *exceptions.cells]:
         assert make_pattern(words).search(texts[find_original(lesson).name]), words
     for words in exceptions.in_other_words:
         assert any(make_pattern(words).search(text) for text in texts.values()), words
@@ -119,7 +119,7 @@ def test_equations_are_evaluated(formula: str, expected: bool | None):
 
 
 @each_lesson
-def test_sources_are_named_with_reference_and_its_year(lesson: Path):
+def test_citations_and_references_have_same_names_and_years(lesson: Path):
     text = find_original(lesson).read_text(encoding="utf-8")
     assert {*CITATION.findall(text)} == {*REFERENCE.findall(text)}
     assert all(year[2:] == preprint for year, preprint in ARXIV.findall(text))
@@ -149,7 +149,7 @@ def list_exercise_numbers(text: Path) -> list[list[str]]:
 
 
 @each_lesson
-def test_exercise_is_named_by_its_number(lesson: Path):
+def test_exercise_numbers_in_text_are_right(lesson: Path):
     for words, cell in load_exceptions(lesson).exercises.items():
         (number,) = parse_numbers(words)
         assert find_solution_number(find_original(lesson), cell) == number, words
@@ -196,7 +196,7 @@ def test_every_language_has_same_numbers_and_formulas(lesson: Path, text: Path):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_site_pages_have_same_numbers_in_every_language(page: Path):
-    """Test table cells one by one; elsewhere single digits may be words, and sentences in another order."""
+    """Compare table cells one by one. Elsewhere a translation may spell out digits and reorder sentences."""
     for text in ROOT.glob(f"docs/*/{page.name}"):
         both = [[*parse_pieces(each.read_text(encoding="utf-8"))] for each in (page, text)]
         cells = ([[piece for piece in pieces if piece.in_table]] for pieces in both)

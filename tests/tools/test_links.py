@@ -21,7 +21,7 @@ TEXTS = [
     *sorted(ROOT.glob("lessons/*/text.*.md")),
     *sorted(ROOT.glob("notebooks/*/*/*.ipynb")),
 ]
-FILES = f"{REPOSITORY}/blob/{BRANCH}/"
+FILES_ADDRESS = f"{REPOSITORY}/blob/{BRANCH}/"
 # The web site has a page for each module.
 MODULE_PAGE = re.compile(r"reference/(d2l_compat(?:/\w+)*?)/index")
 
@@ -42,8 +42,8 @@ def leads_to_target(file: Path, link: str) -> bool:
     if link == "../@WHEEL@":  # the site's tests test this link
         return True
     address, anchor = urldefrag(link)
-    if address.startswith(FILES):
-        target = ROOT / unquote(address.removeprefix(FILES))
+    if address.startswith(FILES_ADDRESS):
+        target = ROOT / unquote(address.removeprefix(FILES_ADDRESS))
     elif re.match(r"[a-z]+:", address):
         return True
     elif page := MODULE_PAGE.fullmatch(address):

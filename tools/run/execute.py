@@ -59,7 +59,7 @@ async def execute(
     limit: float,
     on_start: Callable[[int], None] = lambda _: None,
 ) -> list[list[NotebookNode]]:
-    """Return each cell's outputs. Raise ExecutionError.
+    """Execute the cells, and return the outputs of each. Raise ExecutionError if one fails.
 
     ``limit`` is in seconds, for all cells together; ``on_start`` is called with the index of each cell that starts.
     """

@@ -17,7 +17,7 @@ from tools.site.build import SITE, SOURCES, build
 from tools.site.pages import make_page
 from tools.site.slides import list_decks, write_slides
 from tools.site.words import SITE_TEXT
-from tools.weave.launch import FILES, REPOSITORY, SITE_ADDRESS, get_project_path
+from tools.weave.launch import FILES_ADDRESS, REPOSITORY, SITE_ADDRESS, get_project_path
 from tools.weave.lessons import ROOT, LessonError, Notebook, list_notebooks, shorten_path
 
 HERE = Path(__file__).parent
@@ -77,7 +77,7 @@ def _write_sources(language: str, notebooks: list[Notebook]) -> None:
     }
     # Links to lessons stay within the site; other relative links lead to the repository.
     replacements[f"](../../notebooks/{language}/pytorch/"] = "]("
-    replacements["](../../"] = f"]({FILES}/"
+    replacements["](../../"] = f"]({FILES_ADDRESS}/"
     for document in folder.glob("*.md"):
         text = DRAWING.sub("](", document.read_text(encoding="utf-8"))
         for placeholder, content in replacements.items():

@@ -5,7 +5,7 @@ CC BY 4.0 requires everyone who shares the text to keep this line.
 
 from dataclasses import dataclass
 
-from tools.weave.launch import FILES, REPOSITORY
+from tools.weave.launch import FILES_ADDRESS, REPOSITORY
 from tools.weave.prose import ORIGINAL
 
 
@@ -25,7 +25,7 @@ CREDIT_TEXTS = {
         credit=(
             f"{{what}} by [the d2l_compat authors]({REPOSITORY}). Text and drawings are under "
             "[CC BY 4.0](https://creativecommons.org/licenses/by/4.0/), "
-            f"the code is under the [MIT licence]({FILES}/LICENSE)."
+            f"the code is under the [MIT licence]({FILES_ADDRESS}/LICENSE)."
         ),
     ),
     "zh-TW": CreditText(
@@ -35,7 +35,7 @@ CREDIT_TEXTS = {
         credit=(
             f"{{what}}由 [d2l_compat 作者群]({REPOSITORY})製作。文字與圖採用"
             "[創用 CC 姓名標示 4.0（CC BY 4.0）](https://creativecommons.org/licenses/by/4.0/deed.zh-hant)授權，"
-            f"程式碼採用 [MIT 授權]({FILES}/LICENSE)。"
+            f"程式碼採用 [MIT 授權]({FILES_ADDRESS}/LICENSE)。"
         ),
     ),
 }

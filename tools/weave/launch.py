@@ -17,7 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 REPOSITORY: str = PROJECT["urls"]["Repository"]
 OWNER_AND_NAME = REPOSITORY.removeprefix("https://github.com/")
 BRANCH = "main"
-FILES = f"{REPOSITORY}/blob/{BRANCH}"  # the address of the files on GitHub
+FILES_ADDRESS = f"{REPOSITORY}/blob/{BRANCH}"  # on GitHub
 # The workflow that releases a version publishes the web site at this address.
 SITE_ADDRESS = "https://{}.github.io/{}/".format(*OWNER_AND_NAME.split("/"))
 
@@ -101,18 +101,18 @@ COLAB = Service(
 )
 KAGGLE = Service(
     "Kaggle",
-    f"https://www.kaggle.com/kernels/welcome?src={FILES}/{{path}}",
+    f"https://www.kaggle.com/kernels/welcome?src={FILES_ADDRESS}/{{path}}",
 )
 BINDER = Service(
     "Binder",
     f"https://mybinder.org/v2/gh/{OWNER_AND_NAME}/{BRANCH}?urlpath=lab%2Ftree%2F{{quoted}}",
 )
-SOURCE = Service("GitHub", f"{FILES}/{{path}}")
+SOURCE = Service("GitHub", f"{FILES_ADDRESS}/{{path}}")
 
 
 def get_line_address(file: Path, line: int) -> str:
     """Return the address of a line of one of the project's files."""
-    return f"{FILES}/{file.relative_to(ROOT).as_posix()}#L{line}"
+    return f"{FILES_ADDRESS}/{file.relative_to(ROOT).as_posix()}#L{line}"
 
 
 def list_services(framework: str) -> tuple[Service, ...]:

@@ -28,8 +28,8 @@ LABELS = (
 class ImageDataset:
     """A sequence of images and labels.
 
-    An image is float32 from 0 to 1, (1, height, width); a label is an integer of the type ``labels``. Images are
-    resized when they are accessed, since all of them together could fill the memory.
+    An image is float32 from 0 to 1, (1, height, width). The argument ``labels`` is the integer type of the labels.
+    Images are resized when they are accessed, since all of them together could fill the memory.
     """
 
     def __init__(

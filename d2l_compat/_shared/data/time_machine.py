@@ -27,7 +27,7 @@ def read(root: str | Path = "../data") -> str:
 
 
 def keep_letters(text: str) -> str:
-    """Convert letters to lower case, and replace all other characters between them by one space."""
+    """Convert letters to lower case, and replace each run of other characters by one space."""
     return re.sub("[^A-Za-z]+", " ", text).lower()
 
 
@@ -137,7 +137,7 @@ class TimeMachine(DataModule):
         return list(text)
 
     def _sequences(self) -> tuple[Numbers, Numbers]:
-        """Return all sequences of ``num_steps`` tokens, one from each position on, and the next token for each."""
+        """Return every sequence of ``num_steps`` tokens, one per starting position, and the next token for each."""
         for what in "batch_size", "num_steps", "num_train", "num_val":
             size(what, getattr(self, what))
         corpus, self.vocab = self.build(self._download())

@@ -358,7 +358,7 @@ MAP_VALUES_POLICY = (
 GOOD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "RNNLM": (instance("RNNScratch", 6, 4), 6, 0.1),
     "RNNLMScratch": (instance("RNNScratch", 6, 4), 6, 0.1),
-    "RNNModel": (Lazy(lambda adapter: recurrent_models(adapter).layers(6, 4)[0].rnn), 6),
+    "RNNModel": (Lazy(lambda adapter: recurrent_models(adapter).make_rnn_models(6, 4)[0].rnn), 6),
     "RNNScratch": (6, 4, 0.1),
     "SeqDataLoader": (2, 3, False, 50),
     "TimeMachine": (2, 3, 20, 5),

@@ -5,9 +5,9 @@ Each framework except MLX, which upstream does not have, defines these names in 
 ``UPSTREAM``
     maps a version to a function that imports it, or raises ImportError. Only 1.0.3 has JAX, and only 0.17.6 has
     PaddlePaddle
-``FORMS``
+``LAYER_ARGS``
     arguments of each layer that upstream accepts as well, if they differ from those below
-``OLDER_FORMS``
+``OLDER_LAYER_ARGS``
     arguments that 0.17.6 accepts, if they differ
 ``build_twin(ours, theirs, *inputs)``
     upstream's layer as the adapter's ``Layer``, with the parameters of ours
@@ -39,7 +39,7 @@ from tests.shim.each.adapter import Adapter
 
 # Arguments of most frameworks in D2L 1.0, and in 0.17 if they differ: widths of 8, 2 heads, 16 hidden units,
 # 7 words, no dropout.
-FORMS: dict[str, tuple[Any, ...]] = {
+LAYER_ARGS: dict[str, tuple[Any, ...]] = {
     "AddNorm": (0.0,),
     "AdditiveAttention": (8, 0.0),
     "BERTEncoder": (7, 8, 16, 2, 2, 0.0, 6),
@@ -57,7 +57,7 @@ FORMS: dict[str, tuple[Any, ...]] = {
     "TransformerEncoderBlock": (8, 16, 2, 0.0),
 }
 _SIZES = (8, 8, 8, 8, [8], 8)
-LONG_FORMS: dict[str, tuple[Any, ...]] = {
+LONG_LAYER_ARGS: dict[str, tuple[Any, ...]] = {
     "AdditiveAttention": (8, 8, 8, 0.0),
     "BERTEncoder": (7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8),
     "BERTModel": (7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8, 8, 8, 8),

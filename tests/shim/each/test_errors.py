@@ -33,19 +33,19 @@ def case(name: str, call: Callable[[Adapter], Any]) -> Case:
 
 
 def call(name: str, *args: Any, **kwargs: Any) -> Case:
-    """Call a function or make a layer, with tensors instead of NumPy's arrays."""
+    """Return a case that calls a function or makes a layer, with tensors instead of NumPy's arrays."""
     return name, lambda adapter: adapter.call(name, *args, **kwargs)
 
 
 def call_directly(name: str, *args: Any, **kwargs: Any) -> Case:
-    """Call a function or make a layer, with the arguments unchanged."""
+    """Return a case that calls a function or makes a layer, with the arguments unchanged."""
     return name, lambda adapter: getattr(adapter.d2l, name)(*args, **kwargs)
 
 
 def call_layer(
     name: str, *inputs: Any, init_args: tuple[Any, ...] | None = None, **kwargs: Any
 ) -> Case:
-    """Make and call a layer, by default with a width of 8, 2 heads and 7 tokens."""
+    """Return a case that makes and calls a layer, by default with a width of 8, 2 heads and 7 tokens."""
 
     def build_and_call(adapter: Adapter) -> Any:
         args = layer_args(adapter, name) if init_args is None else init_args
@@ -58,14 +58,14 @@ def call_layer(
 
 
 def call_classifier(method: str, Y_hat: Any, Y: Any) -> Case:
-    """Call a classifier's loss or accuracy."""
+    """Return a case that calls a classifier's loss or accuracy."""
     return "Classifier", lambda adapter: adapter.classifier_method(method)(
         adapter.tensor(Y_hat), adapter.tensor(Y)
     )
 
 
 def call_model(name: str, *args: Any, X: Any = IMAGES) -> Case:
-    """Make and call a model: JAX makes its layers only in the call, and MXNet's parameters must be initialized."""
+    """Return a case that makes and calls a model: JAX makes layers only in the call, MXNet initializes them first."""
 
     def make_and_call(adapter: Adapter) -> Any:
         model = getattr(adapter.d2l, name)(*args)
@@ -99,8 +99,8 @@ def write_clicks(label: str = "1") -> Path:
     return file
 
 
-def make_undefined(adapter: Adapter, name: str) -> Any:
-    """Make an object of a subclass without the abstract methods."""
+def make_incomplete(adapter: Adapter, name: str) -> Any:
+    """Make an instance of a subclass that does not define the abstract methods."""
     return type("Mine", (getattr(adapter.d2l, name),), {"setup": lambda self: None})()
 
 
@@ -245,11 +245,11 @@ CASES: dict[str, Case] = {
     "NotImplementedError: Module.loss: got no definition; need one in your class":
         case("Module", lambda adapter: adapter.d2l.Module().loss(0, 0)),
     "NotImplementedError: Mine...: got no definition; need one in your class":
-        case("Encoder", lambda adapter: adapter.layer(make_undefined(adapter, "Encoder"))(X)),
+        case("Encoder", lambda adapter: adapter.layer(make_incomplete(adapter, "Encoder"))(X)),
     "NotImplementedError: Mine.init_state: got no definition; need one in your class":
-        case("Decoder", lambda adapter: make_undefined(adapter, "Decoder").init_state(X)),
+        case("Decoder", lambda adapter: make_incomplete(adapter, "Decoder").init_state(X)),
     "NotImplementedError: Mine.attention_weights: got no definition; need one in your class":
-        case("AttentionDecoder", lambda adapter: make_undefined(adapter, "AttentionDecoder").attention_weights),
+        case("AttentionDecoder", lambda adapter: make_incomplete(adapter, "AttentionDecoder").attention_weights),
     "RuntimeError: plot: got a model without a trainer; need a model that was passed to Trainer.fit":
         case("Module", lambda adapter: adapter.d2l.Module().plot("loss", 1.0, train=True)),
     "TypeError: model: got str; need a Module":

@@ -77,10 +77,10 @@ class Both:
         return self.version == "0.17.6"
 
     @property
-    def forms(self) -> dict[str, tuple[Any, ...]]:
+    def layer_args(self) -> dict[str, tuple[Any, ...]]:
         """The arguments of each layer that both packages accept."""
-        older = getattr(self.oracle, "OLDER_FORMS", {}) if self.is_older else {}
-        return getattr(self.oracle, "FORMS", shared.FORMS) | older
+        older = getattr(self.oracle, "OLDER_LAYER_ARGS", {}) if self.is_older else {}
+        return getattr(self.oracle, "LAYER_ARGS", shared.LAYER_ARGS) | older
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.ours, self.theirs))
@@ -165,7 +165,7 @@ LAYERS: dict[str, list[tuple[Any, ...]]] = {
 
 @compares(*LAYERS)
 def compare_layers(both: Both, name: str) -> None:
-    args = both.forms[name]
+    args = both.layer_args[name]
     ours = both.adapter.build(name, *args)
     ours.randomize(*LAYERS[name][-1])
     theirs = both.oracle.build_twin(ours, getattr(both.theirs, name)(*args), *LAYERS[name][-1])
@@ -613,7 +613,7 @@ def compare_scratch_rnns(both: Both) -> None:
 def compare_rnn_models(both: Both) -> None:
     rnns = both.oracle.RECURRENT
     tokens = TOKENS[:, :2].astype("int64")
-    for nets in zip(*(rnns.layers(7, 4, d2l=d2l) for d2l in both), strict=True):
+    for nets in zip(*(rnns.make_rnn_models(7, 4, d2l=d2l) for d2l in both), strict=True):
         logits, _ = (rnns.run_twice(net, tokens)[:2] for net in nets)  # sets their sizes
         both.oracle.MODELS.copy(*nets)
         assert_same(logits, rnns.run_twice(nets[1], tokens)[:2])
@@ -681,7 +681,7 @@ def compare_boxes(both: Both, name: str) -> None:
     labels = np.concatenate([np.ones((5, 1), "float32"), array[::-1]], axis=1)[None, :2]
     probs = np.abs(Z[:1, :3, :5]) / np.abs(Z[:1, :3, :5]).sum(axis=1, keepdims=True)
     device = get_device(both.adapter)
-    calls: dict[str, tuple[Any, ...]] = {
+    arguments: dict[str, tuple[Any, ...]] = {
         "box_corner_to_center": (boxes,),
         "box_center_to_corner": (boxes,),
         "multibox_prior": (both.adapter.tensor(X[None]), [0.75, 0.5], [1, 2, 0.5]),
@@ -695,7 +695,7 @@ def compare_boxes(both: Both, name: str) -> None:
             0.3,
         ),
     }
-    results = [getattr(d2l, name)(*calls.get(name, (boxes, reversed_boxes))) for d2l in both]
+    results = [getattr(d2l, name)(*arguments.get(name, (boxes, reversed_boxes))) for d2l in both]
     tuples = [x if isinstance(x, tuple) else (x,) for x in results]
     for ours, theirs in zip(*tuples, strict=True):
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
@@ -898,7 +898,7 @@ IMAGE_MODELS = {
 def compare_image_models(both: Both, name: str) -> None:
     args = IMAGE_MODELS[name][0]
     images = IMAGE_MODELS[name][1].astype("float32")
-    args = both.forms.get(name, args)
+    args = both.layer_args.get(name, args)
     models = both.oracle.MODELS
     ours, theirs = (getattr(d2l, name)(*args) for d2l in both)
     for model in (ours, theirs):
@@ -984,7 +984,7 @@ USERS, ITEMS, OTHERS, STARS = (
 
 
 def make_ratings() -> Any:
-    """Return ratings; users and items are counted from 1, and each rating has another time."""
+    """Return ratings; users and items are counted from 1, and each rating has its own time."""
     from pandas import DataFrame
 
     users, items = np.r_[0:4, USERS] + 1, np.r_[0:4, ITEMS] + 1
@@ -1034,8 +1034,8 @@ def make_recommender(adapter: Adapter) -> Any:
                 layer.weight.set_data(adapter.tensor(start.reshape(-1)[:18].reshape(6, 3)))
 
         def forward(self, user: Any, *others: Any) -> Any:
-            *before, item = others
-            bonus = before[0].sum(1) if before else 0
+            *sequences, item = others
+            bonus = sequences[0].sum(1) if sequences else 0
             return (self.users(user) * self.items(item)).sum(1) + bonus
 
     return Recommender()

@@ -330,7 +330,7 @@ def test_predict_ch8_continues_with_likeliest_tokens(
 
 
 def test_rnn_model_matches_its_layers(adapter: Adapter, function_models: Any) -> None:
-    for net in function_models.layers(V, H):
+    for net in function_models.make_rnn_models(V, H):
         first, second, *by_hand = function_models.run_twice(net, ROWS)
         assert first.shape == second.shape == (39, V)
         assert np.abs(first - second).max() > 1e-3  # a state is passed on

@@ -40,7 +40,7 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
 
         return step
 
-    def layers(self, vocab_size: int, num_hiddens: int, d2l: Any = None) -> list[Any]:
+    def make_rnn_models(self, vocab_size: int, num_hiddens: int, d2l: Any = None) -> list[Any]:
         """Make models of the framework's recurrent layers."""
         rnns = [kind(num_hiddens) for kind in (rnn.RNN, rnn.GRU, rnn.LSTM)]
         rnns.append(rnn.GRU(num_hiddens, num_layers=2, bidirectional=True))

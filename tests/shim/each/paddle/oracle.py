@@ -17,7 +17,7 @@ from tests.shim.each.oracle import PatchedModule, import_older
 from tests.shim.each.paddle import language, recurrent
 from tests.shim.each.paddle.adapter import Layer, tensor, to_numpy
 
-FORMS = oracle.FORMS | oracle.LONG_FORMS | {"AddNorm": (8, 0.0)}
+LAYER_ARGS = oracle.LAYER_ARGS | oracle.LONG_LAYER_ARGS | {"AddNorm": (8, 0.0)}
 RECURRENT = recurrent.RECURRENT
 LANGUAGE = language
 MODELS = sys.modules[__name__]

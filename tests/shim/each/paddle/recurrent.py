@@ -22,7 +22,7 @@ class RecurrentModels(recurrent.FunctionModels, Descent):
     def make_optimizer(self, params: Any, lr: float) -> paddle.optimizer.Optimizer:
         return paddle.optimizer.SGD(float(lr), params)
 
-    def layers(self, vocab_size: int, num_hiddens: int, d2l: Any = None) -> list[Any]:
+    def make_rnn_models(self, vocab_size: int, num_hiddens: int, d2l: Any = None) -> list[Any]:
         """Make models of the framework's recurrent layers."""
         kinds = nn.SimpleRNN, nn.GRU, nn.LSTM
         rnns = [kind(vocab_size, num_hiddens, time_major=True) for kind in kinds]

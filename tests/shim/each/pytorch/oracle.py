@@ -10,8 +10,8 @@ from tests.shim.each.oracle import import_older
 from tests.shim.each.pytorch import language, models, recurrent
 from tests.shim.each.pytorch.adapter import Layer, to_numpy
 
-FORMS = oracle.FORMS | {"AddNorm": (8, 0.0), "GRU": (8, 6, 2)}
-OLDER_FORMS = oracle.LONG_FORMS
+LAYER_ARGS = oracle.LAYER_ARGS | {"AddNorm": (8, 0.0), "GRU": (8, 6, 2)}
+OLDER_LAYER_ARGS = oracle.LONG_LAYER_ARGS
 RECURRENT = recurrent.RECURRENT
 MODELS = models
 LANGUAGE = language

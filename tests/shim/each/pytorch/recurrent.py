@@ -31,7 +31,7 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
     def make_optimizer(self, params: Any, lr: float) -> torch.optim.Optimizer:
         return torch.optim.SGD(params, lr)
 
-    def layers(self, vocab_size: int, num_hiddens: int, d2l: Any = None) -> list[Any]:
+    def make_rnn_models(self, vocab_size: int, num_hiddens: int, d2l: Any = None) -> list[Any]:
         """Make a model of each kind of the framework's recurrent layers."""
         rnns = [kind(vocab_size, num_hiddens) for kind in (nn.RNN, nn.GRU, nn.LSTM)]
         rnns.append(nn.GRU(vocab_size, num_hiddens, num_layers=2, bidirectional=True))

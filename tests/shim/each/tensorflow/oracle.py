@@ -16,7 +16,7 @@ from tests.shim.each.tensorflow import models, recurrent
 from tests.shim.each.tensorflow.adapter import Layer
 
 _SIZES = (8, 8, 8, 8, [2])
-FORMS = oracle.FORMS | {
+LAYER_ARGS = oracle.LAYER_ARGS | {
     "AddNorm": ([2], 0.0),
     "AdditiveAttention": (8, 8, 8, 0.0),
     "EncoderBlock": (*_SIZES, 16, 2, 0.0),

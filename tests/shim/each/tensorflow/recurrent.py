@@ -59,7 +59,7 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
     ) -> None:
         (d2l or self.d2l).train_ch8(net, batches, vocab, lr, num_epochs, self.STRATEGY)
 
-    def layers(self, vocab_size: int, num_hiddens: int, d2l: Any = None) -> list[Any]:
+    def make_rnn_models(self, vocab_size: int, num_hiddens: int, d2l: Any = None) -> list[Any]:
         """Make models of the framework's recurrent layers."""
         kinds = keras.layers.SimpleRNN, keras.layers.GRU, keras.layers.LSTM
         rnns = [kind(num_hiddens, return_sequences=True, return_state=True) for kind in kinds]

@@ -41,7 +41,7 @@ import numpy as np
 import tensorflow as tf
 from d2l_compat import tensorflow as d2l
 
-# It is TensorFlow's Keras.
+# The shim uses the same Keras as `tf.keras`.
 assert issubclass(d2l.Module, tf.keras.Model)
 assert d2l.nn_Module.__module__.startswith("tf_keras")
 
@@ -66,9 +66,9 @@ assert attention(X, X, X, score_bias=bias).dtype == "float16"
 assert d2l.AdditiveAttention(8, 0.5, dtype="float16")(X, X, X).dtype == "float16"
 
 # A layer's first axis may be time.
-def make_model(is_major):
+def make_model(is_time_major):
     cell = tf.keras.layers.GRUCell(4)
-    layer = tf.keras.layers.RNN(cell, time_major=is_major, return_sequences=True, return_state=True)
+    layer = tf.keras.layers.RNN(cell, time_major=is_time_major, return_sequences=True, return_state=True)
     return d2l.RNNModel(layer, 3)
 
 models = [make_model(False), make_model(True)]

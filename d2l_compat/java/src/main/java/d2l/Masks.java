@@ -61,7 +61,7 @@ record Masks(boolean causal, NDArray scoreBias) {
     /**
      * Returns the {@code params} for a batch that has one row per example and head.
      *
-     * @param manager the manager of a bias that had to be repeated
+     * @param manager the manager to which a repeated bias is attached
      * @return null if there are no masks
      */
     PairList<String, Object> headParams(long batch, int numHeads, NDManager manager) {
