@@ -15,7 +15,7 @@ import optax
 
 from d2l_compat import jax as d2l
 
-# All is small here; d2l.try_gpu() takes a GPU.
+# Small enough for the CPU; d2l.try_gpu() picks a GPU.
 jax.config.update("jax_default_device", d2l.cpu())
 
 # %% price-list
@@ -314,7 +314,7 @@ print("the layer: ", *(f"{weight:5.2f}" for weight in weights[0, 0]))
 # %% dictionaries
 def draw_dictionaries(rng, count, size=6):
     """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
-    # NumPy has nothing to compile for each new shape.
+    # Drawn with NumPy, since JAX compiles for each new shape.
     letters = rng.random((count, 26)).argsort(axis=1)[:, :size]  # no letter twice
     digits = rng.integers(10, size=(count, size))
     order = rng.random((count, size)).argsort(axis=1)

@@ -10,7 +10,7 @@ from mlx import nn, optimizers
 
 from d2l_compat import mlx as d2l
 
-mx.set_default_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+mx.set_default_device(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 mx.random.seed(0)
 
 # %% price-list
@@ -131,7 +131,7 @@ def learn_width(x, y, start, **options):
     for _ in range(100):
         gradients = mx.grad(loss)(parameters)
         parameters = optimizer.apply_gradients(gradients, parameters)
-        # MLX computes only on request: without this one, all steps would pile up.
+        # MLX computes lazily: without this line, all steps would pile up.
         mx.eval(parameters, optimizer.state)
     return parameters["log_width"].exp().item()
 

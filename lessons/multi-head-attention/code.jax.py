@@ -16,7 +16,7 @@ from flax.traverse_util import path_aware_map
 
 from d2l_compat import jax as d2l
 
-# All is small here; d2l.try_gpu() takes a GPU.
+# Small enough for the CPU; d2l.try_gpu() picks a GPU.
 jax.config.update("jax_default_device", d2l.cpu())
 
 # %% one-average
@@ -146,7 +146,7 @@ for num_heads in 1, 2, 4, 8, 16:
 # %% questions
 def draw_questions(rng, count, size=6, sign=-1):
     """Draw entries (a letter and a number each), pairs of letters, and the answers."""
-    # NumPy has nothing to compile for each new shape.
+    # Drawn with NumPy, since JAX compiles for each new shape.
     alphabets = rng.random((count, 26)).argsort(axis=1)
     letters = alphabets[:, :size]  # no letter twice
     numbers = rng.normal(size=(count, size)).astype("float32")

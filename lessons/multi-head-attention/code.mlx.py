@@ -13,7 +13,7 @@ from mlx.utils import tree_flatten
 
 from d2l_compat import mlx as d2l
 
-mx.set_default_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+mx.set_default_device(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 mx.random.seed(0)
 
 # %% one-average
@@ -205,7 +205,7 @@ def fit(model, draw, loss, steps):
         *inputs, answers = draw()
         _, gradients = nn.value_and_grad(model, batch_loss)(*inputs, answers=answers)
         optimizer.update(model, gradients)
-        # MLX computes only on request: without this one, all steps would pile up.
+        # MLX computes lazily: without this line, all steps would pile up.
         mx.eval(model.parameters(), optimizer.state)
     return model
 

@@ -13,7 +13,7 @@ from mxnet import autograd, gluon, init, np, npx
 from mxnet.gluon import nn
 from mxnet.test_utils import set_default_context
 
-set_default_context(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+set_default_context(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 npx.random.seed(0)
 initializer = init.Xavier(magnitude=1)  # weights from -1/sqrt(d) to 1/sqrt(d)
 

@@ -12,7 +12,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 paddle.seed(0)
-paddle.set_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+paddle.set_device(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 # Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's default range is wider.
 initializer = nn.initializer.XavierUniform(gain=1 / math.sqrt(3))
 nn.initializer.set_global_initializer(initializer)

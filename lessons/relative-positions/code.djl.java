@@ -85,7 +85,7 @@ for (var pair : pairs) {
 }
 
 // %% four-terms
-var hand = manager.create(new double[] {1, 0}); // added to a vector, turned to its position
+var hand = manager.create(new double[] {1, 0}); // rotated to a vector's position, then added to it
 
 System.out.println("positions    q.k    q.p    p.k    p.p    sum");
 for (var pair : pairs) {
@@ -145,7 +145,7 @@ System.out.println("lengths change by %.4f at most".formatted(lengthChange));
 System.out.println("the layer: largest difference %.4f".formatted(layerDifference));
 
 // %% rotate-halves
-/** Turn pairs likewise, but pair number l with number l + d/2. */
+/** Turn the pairs in the same way, but pair number l with number l + d/2. */
 NDArray rotateHalves(NDArray X, NDArray positions, NDArray omega) {
     var angles = positions.expandDims(1).mul(omega);
     NDArray cos = angles.cos(), sin = angles.sin();

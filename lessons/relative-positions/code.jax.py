@@ -16,7 +16,7 @@ from flax.traverse_util import path_aware_map
 
 from d2l_compat import jax as d2l
 
-# All is small here; d2l.try_gpu() takes a GPU.
+# Small enough for the CPU; d2l.try_gpu() picks a GPU.
 jax.config.update("jax_default_device", d2l.cpu())
 
 
@@ -42,7 +42,7 @@ for i, j in pairs:
     print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {q @ k:5.2f}")
 
 # %% four-terms
-hand = d2l.tensor([1.0, 0])  # added to a vector, turned to its position
+hand = d2l.tensor([1.0, 0])  # rotated to a vector's position, then added to it
 
 print("positions    q.k    q.p    p.k    p.p    sum")
 for i, j in pairs:
@@ -95,7 +95,7 @@ print(f"the layer: largest difference {jnp.abs(layer_output - q).max():.4f}")
 # %% rotate-halves
 @jax.jit
 def rotate_halves(X, positions, omega):
-    """Turn pairs likewise, but pair number l with number l + d/2."""
+    """Turn the pairs in the same way, but pair number l with number l + d/2."""
     angles = positions[:, None] * omega
     cos, sin = jnp.cos(angles), jnp.sin(angles)
     x, y = jnp.split(X, 2, axis=-1)
@@ -178,7 +178,7 @@ for name, causal in ("without a mask", False), ("causal mask", True):
 # %% entries
 def draw_entries(rng, count, n=16):
     """Draw letters and digits, one of these letters, and the digit it had last."""
-    # In NumPy, as data often are: there is nothing to compile for each new shape.
+    # Drawn with NumPy, as data often are, since JAX compiles for each new shape.
     letters, digits = (rng.integers(high, size=(count, n)) for high in (6, 10))
     asked = np.take_along_axis(letters, rng.integers(n, size=(count, 1)), axis=1)
     last = ((letters == asked) * np.arange(1, n + 1)).argmax(axis=1, keepdims=True)

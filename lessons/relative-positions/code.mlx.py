@@ -10,7 +10,7 @@ from mlx import nn, optimizers
 
 from d2l_compat import mlx as d2l
 
-mx.set_default_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+mx.set_default_device(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 mx.random.seed(0)
 
 
@@ -36,7 +36,7 @@ for i, j in pairs:
     print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {q @ k:5.2f}")
 
 # %% four-terms
-hand = mx.array([1.0, 0])  # added to a vector, turned to its position
+hand = mx.array([1.0, 0])  # rotated to a vector's position, then added to it
 
 print("positions    q.k    q.p    p.k    p.p    sum")
 for i, j in pairs:
@@ -87,7 +87,7 @@ print(f"the layer: largest difference {(layer_output - q).abs().max():.4f}")
 
 # %% rotate-halves
 def rotate_halves(X, positions, omega):
-    """Turn pairs likewise, but pair number l with number l + d/2."""
+    """Turn the pairs in the same way, but pair number l with number l + d/2."""
     angles = positions[:, None] * omega
     cos, sin = mx.cos(angles), mx.sin(angles)
     x, y = mx.split(X, 2, axis=-1)
@@ -291,7 +291,7 @@ def train(seed, model_class, *part_classes):
         *inputs, answers = draw_entries(64)
         gradients = nn.value_and_grad(model, loss)(model, *inputs, answers=answers)[1]
         optimizer.update(model, gradients)
-        # MLX computes only on request: without this one, all steps would pile up.
+        # MLX computes lazily: without this line, all steps would pile up.
         mx.eval(model.parameters(), optimizer.state)
     return model
 

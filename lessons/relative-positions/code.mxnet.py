@@ -13,7 +13,7 @@ from mxnet import autograd, gluon, init, np, npx
 from mxnet.gluon import nn
 from mxnet.test_utils import set_default_context
 
-set_default_context(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+set_default_context(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 npx.random.seed(0)
 initializer = init.Xavier(magnitude=1)  # weights from -1/sqrt(d) to 1/sqrt(d)
 
@@ -40,7 +40,7 @@ for i, j in pairs:
     print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {q @ k:5.2f}")
 
 # %% four-terms
-hand = d2l.tensor([1, 0])  # added to a vector, turned to its position
+hand = d2l.tensor([1, 0])  # rotated to a vector's position, then added to it
 
 print("positions    q.k    q.p    p.k    p.p    sum")
 for i, j in pairs:
@@ -91,7 +91,7 @@ print(f"the layer: largest difference {np.abs(layer_output - q).max():.4f}")
 
 # %% rotate-halves
 def rotate_halves(X, positions, omega):
-    """Turn pairs likewise, but pair number l with number l + d/2."""
+    """Turn the pairs in the same way, but pair number l with number l + d/2."""
     angles = np.expand_dims(positions, 1) * omega
     cos, sin = np.cos(angles), np.sin(angles)
     x, y = np.split(X, 2, axis=-1)

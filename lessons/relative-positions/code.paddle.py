@@ -12,7 +12,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 paddle.seed(0)
-paddle.set_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+paddle.set_device(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 # Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's own are wider.
 initializer = nn.initializer.XavierUniform(gain=1 / math.sqrt(3))
 nn.initializer.set_global_initializer(initializer)
@@ -40,7 +40,7 @@ for i, j in pairs:
     print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {q @ k:5.2f}")
 
 # %% four-terms
-hand = d2l.tensor([1.0, 0])  # added to a vector, turned to its position
+hand = d2l.tensor([1.0, 0])  # rotated to a vector's position, then added to it
 
 print("positions    q.k    q.p    p.k    p.p    sum")
 for i, j in pairs:
@@ -90,7 +90,7 @@ print(f"the layer: largest difference {(layer_output - q).abs().max():.4f}")
 
 # %% rotate-halves
 def rotate_halves(X, positions, omega):
-    """Turn pairs likewise, but pair number l with number l + d/2."""
+    """Turn the pairs in the same way, but pair number l with number l + d/2."""
     angles = positions.unsqueeze(1).astype("float32") * omega
     cos, sin = angles.cos(), angles.sin()
     x, y = X.chunk(2, axis=-1)

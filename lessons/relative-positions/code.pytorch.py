@@ -35,7 +35,7 @@ for i, j in pairs:
     print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {q @ k:5.2f}")
 
 # %% four-terms
-hand = torch.tensor([1.0, 0])  # added to a vector, turned to its position
+hand = torch.tensor([1.0, 0])  # rotated to a vector's position, then added to it
 
 print("positions    q.k    q.p    p.k    p.p    sum")
 for i, j in pairs:
@@ -85,7 +85,7 @@ print(f"the layer: largest difference {(layer_output - q).abs().max():.4f}")
 
 # %% rotate-halves
 def rotate_halves(X, positions, omega):
-    """Turn pairs likewise, but pair number l with number l + d/2."""
+    """Turn the pairs in the same way, but pair number l with number l + d/2."""
     angles = positions[:, None] * omega
     cos, sin = angles.cos(), angles.sin()
     x, y = X.chunk(2, dim=-1)

@@ -39,7 +39,7 @@ for i, j in pairs:
     print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {score:5.2f}")
 
 # %% four-terms
-hand = d2l.tensor([1.0, 0])  # added to a vector, turned to its position
+hand = d2l.tensor([1.0, 0])  # rotated to a vector's position, then added to it
 
 print("positions    q.k    q.p    p.k    p.p    sum")
 for i, j in pairs:
@@ -93,7 +93,7 @@ print(f"the layer: largest difference {tf.reduce_max(abs(layer_output - q)):.4f}
 
 # %% rotate-halves
 def rotate_halves(X, positions, omega):
-    """Turn pairs likewise, but pair number l with number l + d/2."""
+    """Turn the pairs in the same way, but pair number l with number l + d/2."""
     angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * omega
     cos, sin = tf.cos(angles), tf.sin(angles)
     x, y = tf.split(X, 2, axis=-1)

@@ -882,7 +882,7 @@ System.out.println("scores differ by up to %.2f".formatted(maxAbs(scores.sub(shi
 System.out.println("weights differ by up to %.5f".formatted(difference));
 
 // %% solution-stacking
-/** Return the norm of the deviations from the mean token, over the norm of all. */
+/** Return the norm of the deviations from the mean token, divided by the norm of X. */
 double diversity(NDArray X) {
     var differences = X.sub(X.mean(new int[] {1}, true));
     return differences.norm().getFloat() / X.norm().getFloat();
@@ -955,7 +955,7 @@ Plots.heatmaps(causalMap.div(causalMap.max()).reshape(1, 1, n, n))
 int nFar = 24;
 X = manager.randomNormal(new Shape(1, nFar, d));
 
-/** Return the first token's influence on each output, relative to the first. */
+/** Return the first token's influence on each output, relative to that on the first output. */
 NDArray fadingCurve(UnaryOperator<NDArray> layer) {
     var curve = influence(layer, X).get(":, 0");
     return curve.div(curve.get(0));
@@ -986,7 +986,7 @@ int countLayers(int n, int growth) {
     for (int gap = 1; signal.getFloat(0, 0, n - 1) == 0; gap *= growth, depth++) {
         var gaps = new Shape(gap);
         var reached = Conv1d.conv1d(signal, kernel, null, new Shape(1), gaps, gaps).head();
-        signal = reached.minimum(1); // only whether it arrives
+        signal = reached.minimum(1); // 1 if it arrives, else 0
     }
     return depth;
 }

@@ -15,7 +15,7 @@ import optax
 
 from d2l_compat import jax as d2l
 
-# All is small here; d2l.try_gpu() takes a GPU.
+# Small enough for the CPU; d2l.try_gpu() picks a GPU.
 jax.config.update("jax_default_device", d2l.cpu())
 
 # %% six-words
@@ -460,7 +460,7 @@ print(f"largest gap at any one distance: {gap:.4f}")
 # %% task
 def draw_sequences(rng, count, length=8):
     """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
-    # In NumPy, as data often are: there is nothing to compile for each new shape.
+    # Drawn with NumPy, as data often are, since JAX compiles for each new shape.
     tokens = rng.integers(2, 10, (count, length))
     # Two different positions: one for the 0, and one for the 1.
     positions = rng.random((count, length)).argsort(axis=1)[:, :2]
@@ -695,7 +695,7 @@ print(f"weights differ by up to {difference:.5f}")
 # %% solution-stacking
 @jax.jit
 def diversity(X):
-    """Return the norm of the deviations from the mean token, over the norm of all."""
+    """Return the norm of the deviations from the mean token, divided by the norm of X."""
     return norm(X - X.mean(axis=1, keepdims=True)) / norm(X)
 
 
@@ -800,7 +800,7 @@ def propagate(signal, step):
     sums = jax.lax.conv_general_dilated(
         signal, kernel, (1,), padding=padding, rhs_dilation=(step,)
     )
-    return sums.clip(max=1)  # only whether it arrives
+    return sums.clip(max=1)  # 1 if it arrives, else 0
 
 
 def count_layers(n, growth):

@@ -11,7 +11,7 @@ from mlx import nn, optimizers
 
 from d2l_compat import mlx as d2l
 
-mx.set_default_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+mx.set_default_device(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 mx.random.seed(0)
 
 # %% six-words
@@ -498,7 +498,7 @@ def train(make_reader, seed):
     for _ in range(100):
         _, gradients = nn.value_and_grad(reader, loss)(*draw_sequences(128))
         optimizer.update(reader, gradients)
-        # MLX computes only on request: without this one, all steps would pile up.
+        # MLX computes lazily: without this line, all steps would pile up.
         mx.eval(reader.parameters(), optimizer.state)
     return reader
 
@@ -633,7 +633,7 @@ norm = mx.linalg.norm
 
 
 def diversity(X):
-    """Return the norm of the deviations from the mean token, over the norm of all."""
+    """Return the norm of the deviations from the mean token, divided by the norm of X."""
     return (norm(X - X.mean(axis=1, keepdims=True)) / norm(X)).item()
 
 
@@ -724,7 +724,7 @@ def count_layers(n, growth):
     while signal[0, -1, 0] == 0:
         step = growth**depth
         signal = mx.conv1d(signal, kernel, padding=step, dilation=step)
-        signal, depth = mx.minimum(signal, 1), depth + 1  # only whether it arrives
+        signal, depth = mx.minimum(signal, 1), depth + 1  # 1 if it arrives, else 0
     return depth
 
 

@@ -15,7 +15,7 @@ from mxnet.gluon import nn
 from mxnet.gluon.contrib.nn import Identity
 from mxnet.test_utils import set_default_context
 
-set_default_context(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+set_default_context(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 npx.random.seed(0)
 initializer = init.Xavier(magnitude=1)  # weights from -1/sqrt(d) to 1/sqrt(d)
 
@@ -634,7 +634,7 @@ print(f"weights differ by up to {np.abs(difference).max():.5f}")
 
 # %% solution-stacking
 def diversity(X):
-    """Return the norm of the deviations from the mean token, over the norm of all."""
+    """Return the norm of the deviations from the mean token, divided by the norm of X."""
     differences = X - X.mean(axis=1, keepdims=True)
     return (np.linalg.norm(differences) / np.linalg.norm(X)).item()
 
@@ -747,7 +747,7 @@ def count_layers(n, growth):
             num_filter=1,
             no_bias=True,
         )
-        signal, depth = np.minimum(signal, 1), depth + 1  # only whether it arrives
+        signal, depth = np.minimum(signal, 1), depth + 1  # 1 if it arrives, else 0
     return depth
 
 

@@ -12,7 +12,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 paddle.seed(0)
-paddle.set_device(d2l.cpu())  # all is small here; d2l.try_gpu() takes a GPU
+paddle.set_device(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 # Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's own are wider.
 initializer = nn.initializer.XavierUniform(gain=1 / math.sqrt(3))
 nn.initializer.set_global_initializer(initializer)
@@ -634,7 +634,7 @@ print(f"weights differ by up to {difference:.5f}")
 
 # %% solution-stacking
 def diversity(X):
-    """Return the norm of the deviations from the mean token, over the norm of all."""
+    """Return the norm of the deviations from the mean token, divided by the norm of X."""
     return ((X - X.mean(axis=1, keepdim=True)).norm() / X.norm()).item()
 
 
@@ -728,7 +728,7 @@ def count_layers(n, growth):
     while signal[..., -1] == 0:
         step = growth**depth
         signal = F.conv1d(signal, kernel, padding=step, dilation=step)
-        signal, depth = signal.clip(max=1), depth + 1  # only whether it arrives
+        signal, depth = signal.clip(max=1), depth + 1  # 1 if it arrives, else 0
     return depth
 
 

@@ -611,7 +611,7 @@ print(f"weights differ by up to {difference:.5f}")
 
 # %% solution-stacking
 def diversity(X):
-    """Return the norm of the deviations from the mean token, over the norm of all."""
+    """Return the norm of the deviations from the mean token, divided by the norm of X."""
     return ((X - X.mean(dim=1, keepdim=True)).norm() / X.norm()).item()
 
 
@@ -703,7 +703,7 @@ def count_layers(n, growth):
     while signal[..., -1] == 0:
         step = growth**depth
         signal = nn.functional.conv1d(signal, kernel, padding=step, dilation=step)
-        signal, depth = signal.clamp(max=1), depth + 1  # only whether it arrives
+        signal, depth = signal.clamp(max=1), depth + 1  # 1 if it arrives, else 0
     return depth
 
 

@@ -663,7 +663,7 @@ print(f"weights differ by up to {difference:.5f}")
 
 # %% solution-stacking
 def diversity(X):
-    """Return the norm of the deviations from the mean token, over the norm of all."""
+    """Return the norm of the deviations from the mean token, divided by the norm of X."""
     return tf.norm(X - d2l.reduce_mean(X, axis=1, keepdims=True)) / tf.norm(X)
 
 
@@ -757,7 +757,7 @@ def count_layers(n, growth):
     while signal[0, -1, 0] == 0:
         step = growth**depth
         signal = tf.nn.convolution(signal, kernel, padding="SAME", dilations=[step])
-        signal, depth = tf.minimum(signal, 1), depth + 1  # only whether it arrives
+        signal, depth = tf.minimum(signal, 1), depth + 1  # 1 if it arrives, else 0
     return depth
 
 

@@ -12,7 +12,9 @@ from tools.weave.words import check_no_unused_entries, read_translations
 
 def test_comments_docstrings_and_strings_are_stripped():
     docstring = 'def f():  # two\n    """Three\n    lines."""\n    return "a", b"b"'
-    assert strip_comments(f"# one\n{docstring}", ".py") == 'def f():\n    return "a", b"b"'
+    for beginning in "# one", '"""One."""', '# Zero.\n\n"""One\n\ntwo."""':
+        stripped = strip_comments(f"{beginning}\n{docstring}", ".py")
+        assert stripped == 'def f():\n    return "a", b"b"'
     assert strip_comments('x = {\n    "a":\n    "b"\n}', ".py") == 'x = {\n    "a":\n    "b"\n}'
     assert strip_comments("// one\nint x = 1; // two\n/* three */\n", ".java") == "int x = 1;"
     program = 'f("one", f"{x} two")  # three'

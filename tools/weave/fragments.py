@@ -30,8 +30,8 @@ ESCAPE = re.compile(r"\\[\s\S]")
 COMMAND = re.compile(r"\\(?:[A-Za-z]+|[\s\S])")
 FORMAT = re.compile(r"\\[\s\S]|%(?:\d+\$)?[-#+0,(]*\d*(?:\.\d+)?[A-Za-z%]")
 NOTHING = re.compile(r"(?!)")  # matches nowhere
-# The beginning of a body, after which a docstring may follow.
-BODY = re.compile(r":[ \t]*(?:#.*)?(?:\n[ \t]*(?:#.*)?)*\n[ \t]+\Z")
+# The beginning of a program or of an indented body, after which a docstring may follow.
+BODY = re.compile(r"(?:\A|:[ \t]*(?:#.*)?\n)(?:[ \t]*(?:#.*)?\n)*(?P<indentation>[ \t]*)\Z")
 BRACE = re.compile(r"\{\{|\}\}|[{}]")
 
 
@@ -134,10 +134,9 @@ def _parse_string(source: str, match: re.Match[str], prefix: str) -> Iterator[Fr
         yield from _parse_f_string(match, ignored)
         return
     string = _make_literal(match, ignored)
-    indentation = _find_indentation(source, match.start())
-    is_first_in_body = indentation and BODY.search(source, 0, match.start())
-    if is_first_in_body and len(match["quote"]) == 3:
-        line_break = "\n" + indentation
+    body_start = BODY.search(source, 0, match.start())
+    if body_start and len(match["quote"]) == 3:
+        line_break = "\n" + body_start["indentation"]
         text = string.text.replace(line_break, "\n")
         string = replace(string, kind="docstring", text=text, line_break=line_break)
     yield string
