@@ -216,7 +216,7 @@ def _overlaps(boxes1: Numbers, boxes2: Numbers) -> Numbers:
 
 
 def anchor_targets(anchors: Any, labels: Any) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
-    """Return the training targets of ``anchors`` (1, anchors, 4) for ``labels`` (batch, boxes, 5), class and box.
+    """Return training targets of ``anchors`` (1, anchors, 4) for ``labels`` (batch, boxes, 5), each a class and box.
 
     Offsets (batch, anchors * 4); a mask of the same shape, 1 for anchors with a box and else 0; and classes
     (batch, anchors), counted from 1, with 0 for the background.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 MIN_QUERIES = 512  # with fewer the matrix is cheap
 # These block sizes are about the fastest of those tried on a CPU.
 BLOCK = 256  # queries
-EXAMPLES = 4  # examples, or their heads in multi-head attention
+EXAMPLES = 4  # examples at a time; in multi-head attention, heads of examples
 
 
 def attend(
@@ -22,7 +22,7 @@ def attend(
 ) -> jax.Array:
     """Compute softmax(Q K^T / sqrt(d)) V over the first ``lens`` keys, shape (batch, queries, v).
 
-    ``lens`` is (batch,) or (batch, queries). The result of a query of length 0 is zero.
+    ``lens`` is (batch,) or (batch, queries). The result of a query without a valid key is zero.
     """
     queries = queries / math.sqrt(queries.shape[-1])
     lens_per_query = bias = None
@@ -68,8 +68,8 @@ def mask_padding(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Zero keys and values past the lengths; return them with a score bias that is -inf there.
 
-    Adding a bias costs less than selecting. In an example without a valid key the bias is zero:
-    its weights are then equal, and its values zero.
+    Adding a bias costs less than ``jnp.where`` on the scores. In an example without a valid key the
+    bias is zero: its weights are then equal, and its values zero.
     """
     is_valid = jnp.arange(keys.shape[1]) < lens[:, None]
     bias = jnp.where(is_valid | (lens[:, None] == 0), 0, -jnp.inf).astype(keys.dtype)

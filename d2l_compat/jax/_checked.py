@@ -17,20 +17,20 @@ class CheckedModule(nn.Module):
     """The base class of layers whose arguments are parsed and checked before they become fields.
 
     A layer's signatures are the overloads of its ``__init__``, or else its fields in their order. Subclasses
-    inherit them. A field that is missing in the signature of a call is None.
+    inherit them. Fields outside the signature that a call uses are None.
     """
 
     _signatures: ClassVar[Signatures] = Signatures([])
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Parse the arguments. Raises TypeError or ValueError for a wrong name, type or range."""
-        # Flax's own fields, parent and name, belong to no signature. Flax copies a layer by passing all
-        # its fields as keywords, so a size may be None.
+        # Flax's own fields, parent and name, belong to no signature.
         other_fields = {
             field.name: kwargs.pop(field.name, _get_default(field))
             for field in fields(self)
             if field.name not in self._signatures.names
         }
+        # Flax copies a layer by passing all its fields as keywords, so a size may be None.
         kwargs = {name: value for name, value in kwargs.items() if value is not None}
         values = self._signatures.parse(type(self).__name__, args, kwargs)
         for name, value in {**values, **other_fields}.items():
@@ -52,7 +52,7 @@ class CheckedModule(nn.Module):
 
 
 def _wrap_init(inherited: Callable[..., None]) -> Callable[..., None]:
-    """Wrap an ``__init__`` for a subclass, whose signature is stored as an attribute of the wrapper."""
+    """Wrap an inherited ``__init__``, so that the subclass's signature can be stored on the wrapper."""
 
     @wraps(inherited)
     def call_init(self: nn.Module, *args: Any, **kwargs: Any) -> None:

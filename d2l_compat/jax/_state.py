@@ -10,7 +10,7 @@ from flax.training import train_state
 class TrainState(train_state.TrainState):
     """Flax's state, with the statistics of batch normalization and the next step's dropout key.
 
-    ``training`` is the model's. It is in the state because a change of the model alone would not
+    ``training`` copies the model's attribute. It is in the state because a change of the model alone would not
     make ``jax.jit`` compile again; a change of this static field does.
     """
 

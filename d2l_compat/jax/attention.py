@@ -4,8 +4,8 @@ The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". On
 masking applies everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
-in the padding must still be finite, since zero times NaN is NaN. The same rule applies to keys
-that a causal mask hides, and to those whose ``score_bias`` is minus infinity.
+in the padding must still be finite, since zero times NaN is NaN. Keys that a causal mask
+hides, and keys whose ``score_bias`` is minus infinity, are treated like padding.
 
 The layers are Flax (linen) modules. NumPy arrays are accepted wherever JAX arrays are. All shapes
 and dtypes are checked, also under ``jit``, ``vmap`` and ``grad``. The values of lengths and
@@ -95,9 +95,9 @@ class DotProductAttention(nn.Module):
         ``causal``, which must be static under ``jit``, the last query sees every key, the one
         before it all but the last, and so on. ``score_bias``, shape (queries, keys) or (batch,
         queries, keys), of the same dtype, is added to the scores; a key whose bias is minus
-        infinity is hidden. A key is hidden if any of the three hides it. Returns (batch, queries,
-        v) and (batch, queries, keys). ``training`` needs a random key named "dropout". Raises ValueError
-        or TypeError for input that does not fit.
+        infinity is hidden. The three masks may be combined: a query sees the keys that none of
+        them hides. Returns (batch, queries, v) and (batch, queries, keys). ``training`` needs a random key
+        named "dropout". Raises ValueError or TypeError for input that does not fit.
         """
         check_training(training)
         queries, keys, values = map(as_jax, (queries, keys, values))
@@ -200,8 +200,8 @@ class MultiHeadAttention(CheckedModule):
         """Return the attention pooling of all heads, projected by ``W_o``, and the weights before dropout.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
-        :class:`DotProductAttention`, and ``score_bias`` as there, of shape (queries, keys), (heads,
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` and ``score_bias``
+        as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
         queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens) and
         (batch, heads, queries, keys). ``training`` needs a random key named "dropout". Raises ValueError or
         TypeError for input that does not fit.
@@ -213,7 +213,7 @@ class MultiHeadAttention(CheckedModule):
         arrays.check_projection("queries", queries, self.W_q, self.query_size)
         arrays.check_projection("keys", keys, self.W_k, self.key_size)
         arrays.check_projection("values", values, self.W_v, self.value_size)
-        # Check them before they are repeated for the heads, so that messages show the caller's shapes.
+        # Check masks before they are repeated for the heads, so that messages show the given shapes.
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)

@@ -23,7 +23,7 @@ class _Arrays(Arrays):
     def expected_input(
         self, projection: nn.Module, inputs: mx.array
     ) -> tuple[int | None, str | None]:
-        # Any dtype fits: MLX promotes to the wider of the two.
+        # Any dtype fits: MLX promotes inputs and weights to the wider dtype.
         return projection.weight.shape[-1] if "weight" in projection else None, None
 
 

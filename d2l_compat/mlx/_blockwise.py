@@ -43,7 +43,7 @@ def _pool(queries: mx.array, keys: mx.array, values: mx.array, lens: mx.array | 
 
 
 def _visible_keys(num_keys: int, lens: mx.array | None) -> tuple[int, mx.array | None]:
-    """Return how many keys any query sees, and ``lens``, or None if all queries see them all."""
+    """Return the largest number of keys that a query sees, and ``lens``, or None if all see that many."""
     values = None if lens is None else read_values(lens)
     if values is None:
         return num_keys, lens

@@ -3,9 +3,9 @@
 The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". One rule of
 masking applies everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
-pooling is the zero vector, and the gradients through it are zero; there is no NaN. The padding
-itself must be finite all the same: zero times NaN is NaN. The same goes for keys that a causal
-mask hides, and for those whose ``score_bias`` is minus infinity.
+pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
+in the padding must still be finite, since zero times NaN is NaN. Keys that a causal mask
+hides, and keys whose ``score_bias`` is minus infinity, are treated like padding.
 
 As everywhere in MLX, a call computes nothing yet: its result is computed when it is read. Only
 lengths and offsets are computed at once, to check their values; in ``mx.compile`` and ``mx.vmap``
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def masked_softmax(X: mx.array, valid_lens: mx.array | None = None) -> mx.array:
-    """Compute the softmax over the last axis of ``X``, over its first ``valid_lens`` entries.
+    """Return the softmax over the first ``valid_lens`` entries of the last axis of ``X``.
 
     Parameters
     ----------
@@ -111,9 +111,9 @@ class DotProductAttention(nn.Module):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added
-        to the scores; a key whose bias is minus infinity is hidden. A key is hidden if any of the
-        three hides it. Returns (batch, queries, v). Raises ValueError or TypeError for input that
-        does not fit.
+        to the scores; a key whose bias is minus infinity is hidden. The three masks may be
+        combined: a query sees the keys that none of them hides. Returns (batch, queries, v). Raises
+        ValueError or TypeError for input that does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         arrays.check_valid_lens(valid_lens, queries, keys)
@@ -153,7 +153,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
     num_hiddens, num_heads, dropout, bias=False)`` fixes them. ``num_hiddens`` is divided among the
     heads: each works in num_hiddens / num_heads dimensions, its slice of the projections ``W_q``,
     ``W_k``, ``W_v``; ``W_o`` mixes the heads' results. MLX initializes parameters in float32; the
-    output has the wider dtype of these and the input.
+    output has the wider dtype of the parameters and the input.
     """
 
     def _make_layers(
@@ -182,11 +182,11 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         causal: bool = False,
         score_bias: mx.array | None = None,
     ) -> mx.array:
-        """Attend in every head, and return the output.
+        """Return the attention pooling of ``values`` by all heads, projected by ``W_o``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
-        :class:`DotProductAttention`, and ``score_bias`` as there, of shape (queries, keys), (heads,
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` and ``score_bias``
+        as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
         queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens).
         Raises ValueError or TypeError for input that does not fit.
         """

@@ -25,8 +25,8 @@ class Operation(NamedTuple):
 def longest_chain(layer: Callable[..., mx.array], *inputs: mx.array) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    On a chain, each product needs the result of the previous one. Fused attention is one product.
-    They are counted in the graph that MLX would export. Raises TypeError if the layer is not a
+    Each product of a chain needs the result of the previous one. Fused attention is one product.
+    Products are counted in the graph that MLX would export. Raises TypeError if the layer is not a
     function or an input is not an array.
     """
     lengths: dict[str, int] = {}
@@ -40,7 +40,7 @@ def longest_chain(layer: Callable[..., mx.array], *inputs: mx.array) -> int:
 def multiply_adds(layer: Callable[..., mx.array], *inputs: mx.array) -> int:
     """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    They are those of matrix products, convolutions and attention, counted from the shapes of
+    These are the ones in matrix products, convolutions and attention, counted from the shapes of
     their operands. Raises TypeError as :func:`longest_chain` does.
     """
     return sum(map(_multiply_adds, _trace(layer, inputs)))

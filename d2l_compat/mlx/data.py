@@ -31,7 +31,7 @@ def load_data_nmt(
 ) -> tuple[Loader, Vocab, Vocab]:
     """Load pairs of sentences as D2L 0.17 does: shuffled batches, and the two vocabularies.
 
-    A batch is (source, source lengths, target, target lengths): int32, sentences of ``num_steps``
+    A batch is (source, source lengths, target, target lengths), int32; sentences have ``num_steps``
     tokens. Raises TypeError or ValueError for sizes below 1.
     """
     pairs = translation.load_pairs(batch_size, num_steps, num_examples)

@@ -35,7 +35,7 @@ from d2l_compat.mxnet.transformer import *
 
 npx.set_np()
 
-LAZY_MODULES = (
+LAZY_MODULES = (  # imported when one of their names is first used
     "adversarial",
     "bert",
     "boxes",
@@ -51,7 +51,7 @@ LAZY_MODULES = (
     "sentences",
     "words",
 )
-if TYPE_CHECKING:  # loaded when one of their names is first used
+if TYPE_CHECKING:
     from d2l_compat.mxnet.adversarial import *
     from d2l_compat.mxnet.bert import *
     from d2l_compat.mxnet.boxes import *

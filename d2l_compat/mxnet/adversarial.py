@@ -22,8 +22,8 @@ def update_D(
 ) -> float:
     """Train the discriminator ``net_D`` for one step: ``X`` is real (1), the output of ``net_G`` for ``Z`` is fake (0).
 
-    ``net_D`` returns a logit for each example, and ``loss(logits, labels)`` a loss for each. Returns the mean of the
-    losses on real and fake examples, summed over the batch. Raises TypeError or ValueError if a network or the loss
+    ``net_D`` returns a logit for each example, and ``loss(logits, labels)`` a loss for each. Returns half the sum
+    of all losses on real and fake examples. Raises TypeError or ValueError if a network or the loss
     is not callable, or ``X`` and ``Z`` differ in length.
     """
     batch_size = shared.check_arguments(arrays, net_D, net_G, loss, X=X, Z=Z)

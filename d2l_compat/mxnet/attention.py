@@ -4,8 +4,8 @@ The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". On
 masking applies everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
-in the padding must still be finite, since zero times NaN is NaN. The same rule applies to keys
-that a causal mask hides, and to those whose ``score_bias`` is minus infinity.
+in the padding must still be finite, since zero times NaN is NaN. Keys that a causal mask
+hides, and keys whose ``score_bias`` is minus infinity, are treated like padding.
 
 A tensor is an ``mxnet.np.ndarray`` here; MXNet's older ``NDArray`` is rejected. Dropout is active
 while ``autograd`` is in training mode, as it is inside ``autograd.record()``.
@@ -105,9 +105,9 @@ class DotProductAttention(nn.Block):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added
-        to the scores; a key whose bias is minus infinity is hidden. A query sees the keys that none
-        of the three hides. Returns (batch, queries, v). Raises ValueError or TypeError for input that
-        does not fit.
+        to the scores; a key whose bias is minus infinity is hidden. The three masks may be
+        combined: a query sees the keys that none of them hides. Returns (batch, queries, v). Raises
+        ValueError or TypeError for input that does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         lens = arrays.check_valid_lens(valid_lens, queries, keys)
@@ -208,8 +208,8 @@ class MultiHeadAttention(nn.Block):
         """Return the attention pooling of ``values`` by all heads, projected by ``W_o``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
-        :class:`DotProductAttention`, and ``score_bias`` as there, of shape (queries, keys), (heads,
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` and ``score_bias``
+        as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
         queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens).
         Raises ValueError or TypeError for input that does not fit.
         """
@@ -217,8 +217,8 @@ class MultiHeadAttention(nn.Block):
         arrays.check_projection("queries", queries, self.W_q)
         arrays.check_projection("keys", keys, self.W_k)
         arrays.check_projection("values", values, self.W_v)
-        # Check them before they are repeated for the heads, so that a message shows what was given,
-        # and before the projections, so that they do not take their sizes from invalid input.
+        # Check masks before they are repeated for the heads, so that messages show the given shapes,
+        # and before the projections, so that these do not take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys)
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
@@ -347,7 +347,7 @@ def _softmax(
     lens: NDArray[Any] | np.ndarray | None,
     score_bias: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the softmax over the valid scores of each row, plus their bias; exactly 0 elsewhere."""
+    """Return the softmax of scores plus bias over the visible keys of each row; exactly 0 elsewhere."""
     if lens is None and score_bias is None:
         return npx.softmax(X, axis=-1)
     if not X.size:  # MXNet's softmax would crash the process

@@ -188,11 +188,11 @@ class BERTModel(nn.Block):
         valid_lens: np.ndarray | None = None,
         pred_positions: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return the encoded tokens, the logits of the masked tokens, and those of the next sentence.
+        """Return the encoded tokens, and logits for the masked tokens and for the next sentence.
 
         Their shapes are (batch, steps, num_hiddens), (batch, predictions, vocab_size) and (batch, 2). Without
-        ``pred_positions`` the second is None; the third is predicted from the first token, ``<cls>``. Raises ValueError
-        or TypeError as the three parts do.
+        ``pred_positions`` the logits for masked tokens are None. Those for the next sentence are computed from the
+        first token, ``<cls>``. Raises ValueError or TypeError as the encoder and the tasks' layers do.
         """
         encoded = self.encoder(tokens, segments, valid_lens)
         tokens_hat = None if pred_positions is None else self.mlm(encoded, pred_positions)
@@ -223,7 +223,7 @@ def load_data_wiki(batch_size: int, max_len: int) -> tuple[gluon.data.DataLoader
     batch_size, max_len = checks.size("batch_size", batch_size), checks.size("max_len", max_len)
     paragraphs = _read_wiki(download_extract("wikitext-2", "wikitext-2"))
     vocab, columns = wiki.make_examples(paragraphs, max_len)
-    # They stay NumPy arrays, whose rows are indexed faster.
+    # The columns stay NumPy arrays, whose rows are indexed faster.
     dataset = gluon.data.ArrayDataset(*map(_int64_to_int32, columns))
     return gluon.data.DataLoader(dataset, batch_size, shuffle=True), vocab
 

@@ -74,8 +74,8 @@ def train_epoch_ch3(
     """Train for one epoch; return the mean loss and the accuracy.
 
     ``loss(y_hat, y)`` returns one number per example. ``updater`` is a Gluon trainer, or a function that takes the
-    batch size and updates the parameters by the gradients of the summed losses. Raises TypeError or ValueError if these
-    are not callable, or there is no batch (X, y).
+    batch size and updates the parameters by the gradients of the summed losses. Raises TypeError or ValueError if
+    ``net``, ``loss`` or ``updater`` has the wrong type, or there is no batch (X, y).
     """
     update = updater.step if isinstance(updater, gluon.Trainer) else updater
     for what, function in ("net", net), ("loss", loss), ("updater", update):
@@ -116,7 +116,7 @@ def train_ch6(
     lr: float,
     device: Context | None = None,
 ) -> None:
-    """Train with stochastic gradient descent and cross-entropy, from Xavier's weights, on ``device``.
+    """Train with stochastic gradient descent and cross-entropy on ``device``, after Xavier initialization.
 
     The default device is the first GPU, or the CPU if there is none. Loss and accuracy are plotted, and printed at the
     end. Raises TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no

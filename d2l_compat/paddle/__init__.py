@@ -14,7 +14,7 @@ from d2l_compat._shared import exports
 from d2l_compat._shared.require import require
 
 # Paddle's C++ core logs a warning meant for its own developers whenever it traces a program.
-# It reads this variable once, on import; 2 keeps errors, and a value that is already set stays.
+# It reads this variable once, on import; 2 shows errors only, and a value that is already set stays.
 os.environ.setdefault("GLOG_minloglevel", "2")
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "No ccache found")  # a tool for building extensions

@@ -22,7 +22,7 @@ MIN_QUERIES = 512  # with fewer the full matrix is cheap
 def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -> Tensor:
     """Return softmax(Q K^T / sqrt(d)) V over the first ``lens`` keys, shape (batch, queries, v).
 
-    ``lens`` is (batch,), (batch, queries) or (1, queries). For a query of length 0 the result is zero.
+    ``lens`` is (batch,), (batch, queries) or (1, queries). The result of a query without a valid key is zero.
     """
     return _BlockwiseAttention.apply(queries, keys, values, lens)
 
@@ -34,7 +34,7 @@ def softmax(scores: Tensor, lens: Tensor | None, score_bias: Tensor | None = Non
     """
     valid = None
     if lens is not None:
-        lens = lens.astype("int64")  # the only dtype that compares with all others
+        lens = lens.astype("int64")  # some integer dtypes cannot be compared with int64
         per_query = lens if lens.ndim == 2 else lens.unsqueeze(1)
         valid = paddle.arange(scores.shape[2]) < per_query.unsqueeze(2)
     if score_bias is not None:
@@ -85,9 +85,9 @@ Index = tuple[slice, slice]  # examples and steps
 def _blocks(
     queries: Tensor, keys: Tensor, lens: Tensor | None
 ) -> Iterator[tuple[Index, Index, Tensor | None]]:
-    """Yield blocks of queries, the keys that any of them sees, and lengths unless all see the same keys.
+    """Yield each block's indices of queries and visible keys, and its lengths, or None if these are equal.
 
-    A block has one example: products of matrices that stay in the cache are the fastest.
+    A block lies within one example: products are the fastest if the matrices stay in the cache.
     """
     batch, num_queries, num_keys = queries.shape[0], queries.shape[1], keys.shape[1]
     per_query = np.broadcast_to(num_keys, (batch, num_queries))

@@ -9,7 +9,7 @@ from paddle import Tensor, nn
 
 
 class PositionTable(nn.Layer):
-    """A layer with a table ``P``, which follows its device and dtype, and is neither trained nor saved."""
+    """A layer with a table ``P``, which follows the layer's device and dtype, and is neither trained nor saved."""
 
     P: Tensor
 

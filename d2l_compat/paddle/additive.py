@@ -49,7 +49,7 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Layer):
         arrays.check_attention(queries, keys, values)
         arrays.check_projection("queries", queries, self.W_q)
         arrays.check_projection("keys", keys, self.W_k)
-        # Before the projections could take their sizes from invalid input.
+        # Checked first, so that the projections do not take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys)
         features = self.W_q(queries).unsqueeze(2) + self.W_k(keys).unsqueeze(1)
         scores = self.w_v(paddle.tanh(features)).squeeze(-1)

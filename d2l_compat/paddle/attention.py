@@ -4,8 +4,8 @@ The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". On
 masking applies everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
-in the padding must still be finite, since zero times NaN is NaN. The same rule applies to keys
-that a causal mask hides, and to those whose ``score_bias`` is minus infinity.
+in the padding must still be finite, since zero times NaN is NaN. Keys that a causal mask
+hides, and keys whose ``score_bias`` is minus infinity, are treated like padding.
 
 Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for them. In a program
 traced by ``paddle.jit.to_static`` there are no values yet, and the check is skipped.
@@ -94,9 +94,9 @@ class DotProductAttention(nn.Layer):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
-        the scores; a key whose bias is minus infinity is hidden. A query sees the keys that none of
-        the three hides. Returns (batch, queries, v). Raises ValueError or TypeError for input that
-        does not fit.
+        the scores; a key whose bias is minus infinity is hidden. The three masks may be combined:
+        a query sees the keys that none of them hides. Returns (batch, queries, v). Raises ValueError or
+        TypeError for input that does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         arrays.check_valid_lens(valid_lens, queries, keys)
@@ -135,7 +135,7 @@ def _combine_lens(
 ) -> Tensor | None:
     """Combine ``valid_lens`` and a causal mask into lengths as in :func:`masked_softmax`.
 
-    The shape is (1, queries) if they are the same for all examples.
+    Lengths that are the same for all examples have the shape (1, queries).
     """
     if not causal:
         return valid_lens
@@ -150,7 +150,7 @@ def _combine_lens(
 def _weights(
     queries: Tensor, keys: Tensor, lens: Tensor | None, score_bias: Tensor | None = None
 ) -> Tensor:
-    scaled = queries / math.sqrt(queries.shape[2])  # fewer numbers than the scores
+    scaled = queries / math.sqrt(queries.shape[2])  # cheaper than scaling the scores
     scores = paddle.matmul(scaled, keys, transpose_y=True)
     return _blockwise.softmax(scores, lens, score_bias)
 
@@ -198,8 +198,8 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
         """Return the attention pooling of ``values`` by all heads, projected by ``W_o``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
-        :class:`DotProductAttention`, and ``score_bias`` as there, of shape (queries, keys), (heads,
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` and ``score_bias``
+        as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
         queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens).
         Raises ValueError or TypeError for input that does not fit.
         """
@@ -239,7 +239,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
         return weights.unflatten(0, [weights.shape[0] // self.num_heads, self.num_heads])
 
     def _bias_per_head(self, score_bias: Tensor, batch: int) -> Tensor:
-        """Return the bias in the order of the heads: (queries, keys) or (batch * heads, queries, keys)."""
+        """Reshape the bias to (queries, keys) or (batch * heads, queries, keys)."""
         if score_bias.ndim == 2:
             return score_bias
         return score_bias.expand([batch, self.num_heads, -1, -1]).flatten(0, 1)
@@ -269,7 +269,7 @@ def transpose_output(X: Tensor, num_heads: int) -> Tensor:
     return _merge_heads(X, num_heads)
 
 
-# Separate functions: in a traced method, Paddle resolves the method's own name to the method.
+# The methods call these: in a traced method, Paddle takes a function of the same name for the method.
 # Einsum copies several times faster than Paddle copies a transposed view.
 
 

@@ -79,8 +79,8 @@ def train_epoch_ch3(
     """Train for one epoch; return the mean loss and the accuracy.
 
     ``loss(y_hat, y)`` returns one number per example; ``updater`` is an optimizer, or a function that takes the batch
-    size and makes a step along the gradients of the summed losses. Raises TypeError or ValueError if these are not
-    callable, or there is no batch (X, y).
+    size and updates the parameters by the gradients of the summed losses. Raises TypeError or ValueError if ``net``,
+    ``loss`` or ``updater`` has the wrong type, or there is no batch (X, y).
     """
     for name, function in ("net", net), ("loss", loss):
         check_callable(name, function)
@@ -128,7 +128,7 @@ def train_ch6(
     lr: float,
     device: str | None = None,
 ) -> None:
-    """Train with stochastic gradient descent and cross-entropy, from Xavier's weights, on ``device``.
+    """Train with stochastic gradient descent and cross-entropy on ``device``, after Xavier initialization.
 
     The default device is the first GPU, or the CPU if there is none. Loss and accuracy are plotted, and printed at the
     end. Raises TypeError or ValueError if ``net`` is not a layer, ``num_epochs`` is below 1, or there is no

@@ -90,7 +90,7 @@ class TransformerEncoder(layers.TransformerEncoder, Encoder):
     """The Transformer's encoder: embedding, positional encoding, and ``num_blks`` encoder blocks.
 
     ``TransformerEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, use_bias=False)``, or
-    D2L's longer form, with sizes that follow from ``num_hiddens``: (vocab_size, key_size, query_size, value_size,
+    D2L's longer form, with sizes that must equal ``num_hiddens``: (vocab_size, key_size, query_size, value_size,
     num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads, num_blks, dropout, use_bias=False).
     """
 

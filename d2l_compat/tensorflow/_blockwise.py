@@ -17,7 +17,7 @@ MIN_QUERIES = 2048  # for fewer the full matrix is cheap
 def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -> Tensor:
     """Return softmax(Q K^T / sqrt(d)) V over the first ``lens`` keys, shape (batch, queries, v).
 
-    ``lens`` is (batch,), (batch, queries) or (1, queries). The result is zero for a query of length 0.
+    ``lens`` is (batch,), (batch, queries) or (1, queries). The result of a query without a valid key is zero.
     """
 
     def pool(
@@ -79,7 +79,7 @@ def softmax(scores: Tensor, lens: Tensor | None, score_bias: Tensor | None = Non
     """
     valid = None
     if lens is not None:
-        lens = tf.cast(lens, tf.int64)  # the only dtype that compares with all others
+        lens = tf.cast(lens, tf.int64)  # the dtype of ``keys``: only equal dtypes can be compared
         per_query = lens if lens.shape.rank == 2 else lens[:, None]
         keys = tf.range(tf.shape(scores, tf.int64)[-1], dtype=tf.int64)
         valid = keys < per_query[:, :, None]

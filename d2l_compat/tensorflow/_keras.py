@@ -33,7 +33,7 @@ def dynamic_shape(x: Any) -> tuple[Any, ...]:
 
 
 def prepare_inputs(layer: keras.layers.Layer, *inputs: Any) -> tuple[Any, ...]:
-    """Convert a layer's inputs, and build it for all of them: Keras 2 would consider only the first."""
+    """Convert a layer's inputs, and build the layer for all of them: Keras 2 would consider only the first."""
     inputs = tuple(convert_input(layer, x) for x in inputs)
     if IS_KERAS_2 and not layer.built and type(layer).build is not keras.layers.Layer.build:
         with tf.init_scope():  # not in a graph that is being traced

@@ -32,8 +32,8 @@ def suppress_log() -> Iterator[None]:
         yield
         return
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    # Some messages precede the reading of the level (tensorflow/tensorflow#100442). They come from
-    # C++, which writes to file descriptor 2 and not to sys.stderr.
+    # TensorFlow logs some messages before it reads the level (tensorflow/tensorflow#100442). They come
+    # from C++, which writes to file descriptor 2 and not to sys.stderr.
     stderr = os.dup(2)
     with TemporaryFile() as log:
         os.dup2(log.fileno(), 2)

@@ -116,7 +116,7 @@ class AdditiveAttention(keras.layers.Layer):
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        See ``DotProductAttention.attention_weights`` for which calls count, and when RuntimeError is raised.
+        ``DotProductAttention.attention_weights`` says which calls set them, and when RuntimeError is raised.
         """
         return check_readable(self._weights)
 

@@ -24,8 +24,8 @@ def update_D(
 ) -> Tensor:
     """Train the discriminator ``net_D`` for one step: ``X`` is real (1), the output of ``net_G`` for ``Z`` is fake (0).
 
-    ``net_D`` returns a logit for each example, and ``loss(labels, logits)`` is the mean of a batch. Returns the mean of
-    the losses on real and fake examples, times the batch size. Raises TypeError or ValueError if ``net_D`` is not a
+    ``net_D`` returns a logit for each example, and ``loss(labels, logits)`` the mean loss of a batch. Returns the mean
+    of the losses on real and fake examples, times the batch size. Raises TypeError or ValueError if ``net_D`` is not a
     Keras layer, ``net_G`` or the loss is not callable, or ``X`` and ``Z`` differ in length.
     """
     batch_size = shared.check_arguments(arrays, net_D, net_G, loss, X=X, Z=Z)

@@ -4,8 +4,8 @@ The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". On
 masking applies everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
-in the padding must still be finite, since zero times NaN is NaN. The same rule applies to keys
-that a causal mask hides, and to those whose ``score_bias`` is minus infinity.
+in the padding must still be finite, since zero times NaN is NaN. Keys that a causal mask
+hides, and keys whose ``score_bias`` is minus infinity, are treated like padding.
 
 The layers are Keras layers: they can be part of models, are saved and loaded with them, and take
 NumPy arrays wherever they take tensors. Shapes and dtypes are checked as far as they are known, also
@@ -102,9 +102,9 @@ class DotProductAttention(keras.layers.Layer):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
-        the scores; a key whose bias is minus infinity is hidden. A query sees the keys that none of
-        the three hides. Returns (batch, queries, v). Raises ValueError or TypeError for input that
-        does not fit.
+        the scores; a key whose bias is minus infinity is hidden. The three masks may be combined:
+        a query sees the keys that none of them hides. Returns (batch, queries, v). Raises ValueError or
+        TypeError for input that does not fit.
         """
         # Check before `call`, since Keras casts its inputs and rewords its errors.
         layer_inputs.check_dot_product(queries, keys, values)
@@ -140,10 +140,9 @@ class DotProductAttention(keras.layers.Layer):
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        Only calls made from Python count: eager calls, and those that trace a graph (for
-        ``tf.function`` or a model), whose weights can be read only within that graph. Running a
-        traced graph does not change them. Raises RuntimeError before the first call, and outside
-        the graph that the last call traced.
+        Eager calls set them, and calls that trace a graph, for ``tf.function`` or a model: those weights
+        can be read only within that graph. Running a traced graph does not change them. Raises
+        RuntimeError before the first call, and outside the graph that the last call traced.
         """
         if isinstance(self._last, tuple):
             check_readable(self._last[0])
@@ -279,8 +278,8 @@ class MultiHeadAttention(keras.layers.Layer):
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, value_size), all of one floating-point dtype; ``valid_lens`` as in
-        :func:`masked_softmax`, ``causal`` as in :class:`DotProductAttention`, and ``score_bias`` as
-        there, of shape (queries, keys), (heads, queries, keys) or (batch, heads, queries, keys).
+        :func:`masked_softmax`, ``causal`` and ``score_bias`` as in :class:`DotProductAttention`, but
+        ``score_bias`` of shape (queries, keys), (heads, queries, keys) or (batch, heads, queries, keys).
         ``training=True`` drops attention weights. Returns (batch, queries, num_hiddens). Raises
         ValueError or TypeError for input that does not fit.
         """
@@ -324,12 +323,12 @@ class MultiHeadAttention(keras.layers.Layer):
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, heads, queries, keys).
 
-        See ``DotProductAttention.attention_weights`` for which calls count, and when RuntimeError is raised.
+        ``DotProductAttention.attention_weights`` says which calls set them, and when RuntimeError is raised.
         """
         return _split_batch(self.attention.attention_weights, self.num_heads)
 
     def _bias_per_head(self, score_bias: Tensor, batch: int | Tensor) -> Tensor:
-        """Return the bias in the order of the heads: (queries, keys) or (batch * heads, queries, keys)."""
+        """Reshape the bias to (queries, keys) or (batch * heads, queries, keys)."""
         if len(score_bias.shape) == 2:
             return score_bias
         if len(score_bias.shape) == 3:

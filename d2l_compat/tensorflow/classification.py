@@ -69,7 +69,7 @@ def train_epoch_ch3(
 
     ``loss(y_hat, y)`` returns one number per example, or is a Keras loss; ``updater`` is a Keras optimizer, or is
     called like an :class:`Updater`. A Keras layer is called with ``training=True``. Raises TypeError or ValueError if
-    these are not callable, or there is no batch (X, y).
+    ``net``, ``loss`` or ``updater`` has the wrong type, or there is no batch (X, y).
     """
     is_optimizer = isinstance(updater, keras.optimizers.Optimizer)
     for name, function in ("net", net), ("loss", loss):

@@ -54,7 +54,7 @@ def longest_chain(layer: Callable[..., Any], *inputs: Array) -> int:
 def multiply_adds(layer: Callable[..., Any], *inputs: Array) -> int:
     """Count the multiplications in ``layer(*inputs)`` whose product is added to a sum.
 
-    This covers matrix products, convolutions and attention, counted from the shapes of their operands. Raises
+    These are the ones in matrix products, convolutions and attention, counted from the shapes of their operands. Raises
     TypeError and ValueError as :func:`longest_chain` does.
     """
     total = 0

@@ -332,7 +332,7 @@ class TransformerEncoder(Encoder):
     def attention_weights(self) -> list[Tensor]:
         """Weights of the last call, one tensor per block, shape (batch * heads, steps, steps).
 
-        See ``DotProductAttention.attention_weights`` for which calls count, and when RuntimeError is raised.
+        ``DotProductAttention.attention_weights`` says which calls set them, and when RuntimeError is raised.
         """
         return [block.attention.attention.attention_weights for block in self.blks]
 

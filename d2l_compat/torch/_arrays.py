@@ -13,7 +13,7 @@ class _Tensors(Arrays):
         return str(x.dtype).removeprefix("torch.")
 
     def value_range(self, x: Tensor) -> tuple[float, float] | None:
-        # Reading values would stop a compiler's trace, and the meta device has none.
+        # Reading values would stop a compiler's trace, and tensors on the meta device have none.
         if not x.numel() or torch.compiler.is_compiling() or x.is_meta:
             return None
         smallest, largest = torch.aminmax(x if x.is_floating_point() else x.long())

@@ -4,11 +4,11 @@ The formulas are those of Vaswani et al. (2017), "Attention Is All You Need". On
 masking applies everywhere: a key past its ``valid_lens`` gets a weight of exactly zero. A query
 with no valid key at all (a length of 0) therefore has only zero weights, its attention
 pooling is the zero vector, and the gradients through it are zero; there is no NaN. The values
-in the padding must still be finite, since zero times NaN is NaN. The same rule applies to keys
-that a causal mask hides, and to those whose ``score_bias`` is minus infinity.
+in the padding must still be finite, since zero times NaN is NaN. Keys that a causal mask
+hides, and keys whose ``score_bias`` is minus infinity, are treated like padding.
 
 Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for them once, and
-twice in a layer that has no sizes yet.
+twice in a layer that has yet to infer its input sizes.
 """
 
 import math
@@ -66,10 +66,10 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
 class DotProductAttention(nn.Module):
     """Scaled dot-product attention, softmax(Q K^T / sqrt(d)) V.
 
-    It calls PyTorch's ``scaled_dot_product_attention``, whose fused kernels do not form the matrix
-    of weights (the CPU's does in training with dropout). ``attention_weights`` computes it on
-    access, from the same queries and keys. Fused kernels have no second derivatives and no forward
-    mode. For these, call the layer within ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
+    It calls PyTorch's ``scaled_dot_product_attention``, whose fused kernels do not form the matrix of weights, except
+    on a CPU in training with dropout. ``attention_weights`` computes the matrix on access, from the same queries and
+    keys. Fused kernels support neither second derivatives nor forward-mode differentiation. For these, call the layer
+    within ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
     """
 
     def __init__(self, dropout: float) -> None:
@@ -98,9 +98,9 @@ class DotProductAttention(nn.Module):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
-        the scores; a key whose bias is minus infinity is hidden. A query sees the keys that none of
-        the three hides. Returns (batch, queries, v). Raises ValueError or TypeError for input that
-        does not fit.
+        the scores; a key whose bias is minus infinity is hidden. The three masks may be combined:
+        a query sees the keys that none of them hides. Returns (batch, queries, v). Raises ValueError or
+        TypeError for input that does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         arrays.check_valid_lens(valid_lens, queries, keys)
@@ -185,8 +185,8 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         """Return the attention pooling of ``values`` by all heads, projected by ``W_o``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` as in
-        :class:`DotProductAttention`, and ``score_bias`` as there, of shape (queries, keys), (heads,
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` and ``score_bias``
+        as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
         queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens).
         Raises ValueError or TypeError for input that does not fit.
         """
@@ -228,7 +228,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         return weights.unflatten(0, (batch, self.num_heads))
 
     def _bias_per_head(self, score_bias: Tensor, batch: int) -> Tensor:
-        """Return the bias in the order of the heads: (queries, keys) or (batch * heads, queries, keys)."""
+        """Reshape the bias to (queries, keys) or (batch * heads, queries, keys)."""
         if score_bias.ndim == 2:
             return score_bias
         return score_bias.expand(batch, self.num_heads, -1, -1).flatten(0, 1)
@@ -300,7 +300,7 @@ class PositionalEncoding(PositionTable):
 
 def _valid_keys(valid_lens: Tensor, num_keys: int, device: torch.device) -> Tensor:
     """Return True for the keys within ``valid_lens``; shape (batch, queries or 1, keys)."""
-    lens = valid_lens.to(device, torch.int64)  # the only dtype that compares with all others
+    lens = valid_lens.to(device, torch.int64)  # some integer dtypes cannot be compared with int64
     per_query = lens if lens.ndim == 2 else lens[:, None]
     return torch.arange(num_keys, device=device) < per_query[:, :, None]
 

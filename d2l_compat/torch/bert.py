@@ -23,7 +23,7 @@ class BERTEncoder(layers.BERTEncoder, nn.Module):
     """BERT's encoder: trained embeddings of tokens, segments and positions, and encoder blocks with biases.
 
     ``BERTEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or D2L's
-    longer form, with sizes that follow from ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input,
+    longer form, with sizes that must equal ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input,
     ffn_num_hiddens, num_heads, num_layers, dropout, max_len=1000, key_size=768, query_size=768, value_size=768).
     """
 
@@ -105,7 +105,7 @@ class BERTModel(layers.BERTModel, nn.Module):
     """BERT with its two tasks.
 
     ``BERTModel(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, max_len=1000)``, or D2L's longer
-    form, with sizes that follow from ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input,
+    form, with sizes that must equal ``num_hiddens``: (vocab_size, num_hiddens, norm_shape, ffn_num_input,
     ffn_num_hiddens, num_heads, num_layers, dropout, max_len=1000, key_size=768, query_size=768, value_size=768,
     hid_in_features=768, mlm_in_features=768, nsp_in_features=768).
     """
@@ -132,11 +132,11 @@ class BERTModel(layers.BERTModel, nn.Module):
         valid_lens: Tensor | None = None,
         pred_positions: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Return the encoded tokens, the logits of the masked tokens, and those of the next sentence.
+        """Return the encoded tokens, and logits for the masked tokens and for the next sentence.
 
         Their shapes are (batch, steps, num_hiddens), (batch, predictions, vocab_size) and (batch, 2). Without
-        ``pred_positions`` the second is None; the third is predicted from the first token, ``<cls>``. Raises ValueError
-        or TypeError as the three parts do.
+        ``pred_positions`` the logits for masked tokens are None. Those for the next sentence are computed from the
+        first token, ``<cls>``. Raises ValueError or TypeError as the encoder and the tasks' layers do.
         """
         encoded = self.encoder(tokens, segments, valid_lens)
         tokens_hat = None if pred_positions is None else self.mlm(encoded, pred_positions)
@@ -173,7 +173,7 @@ def _get_batch_loss_bert(
     mlm_Y: Tensor,
     nsp_y: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the mean losses of both tasks, and their sum; ``loss`` is a mean, or one number for each prediction."""
+    """Return the mean losses of both tasks, and their sum; ``loss`` returns a mean, or a number per prediction."""
     _, tokens_hat, next_hat = net(tokens_X, segments_X, valid_lens_x.reshape(-1), pred_positions_X)
     weights = mlm_weights_X.reshape(-1)
     losses = loss(tokens_hat.reshape(-1, vocab_size), mlm_Y.reshape(-1))

@@ -52,7 +52,7 @@ def offset_boxes(anchors: Tensor, assigned_bb: Tensor, eps: float = 1e-6) -> Ten
     """Return the offsets (boxes, 4) from each anchor to its box, both (boxes, 4).
 
     They are 10 times the distances of the centers in units of the anchor's width and height, and
-    5 times log(eps + ratio) of the widths and of the heights. Raises TypeError or ValueError for other shapes, or a
+    5 * log(eps + box / anchor) for the widths and heights. Raises TypeError or ValueError for other shapes, or a
     dtype that is not floating point.
     """
     shared.check_box_pairs(arrays, ("anchors", "assigned_bb"), anchors, assigned_bb)
@@ -90,7 +90,7 @@ def assign_anchor_to_bbox(
 
 
 def multibox_target(anchors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return training targets for ``anchors`` (1, anchors, 4) from ``labels`` (batch, boxes, 5), class and box.
+    """Return training targets for ``anchors`` (1, anchors, 4) from ``labels`` (batch, boxes, 5), each a class and box.
 
     These are offsets (batch, anchors * 4), float32; their mask, 1 for anchors with a box and 0 for others, of the same
     shape and dtype; and classes (batch, anchors), int64, counted from 1, where 0 is the background. Raises TypeError or

@@ -20,8 +20,8 @@ def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
     Each product of a chain needs the result of the previous one. Fused attention is one product. The chain is read from
-    autograd's graph of the call, so only operations that depend on floating-point inputs or weights count. Raises
-    TypeError if the layer is not callable or an input is not a tensor.
+    autograd's graph of the call, so only operations that depend on floating-point inputs or weights are counted.
+    Raises TypeError if the layer is not callable or an input is not a tensor.
     """
     _check(layer, inputs)
 

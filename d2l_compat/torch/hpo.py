@@ -71,7 +71,7 @@ def hpo_objective_lenet(learning_rate: float, batch_size: int, max_epochs: int =
 
 
 def rbfkernel(x1: ArrayLike, x2: ArrayLike, ls: float = 4.0) -> NDArray[Any]:
-    """Return exp(-(a - b)² / 2 ls) for each a in ``x1`` (n,) and b in ``x2`` (m,), an array (n, m).
+    """Return exp(-(a - b)² / (2 ls)) for each a in ``x1`` (n,) and b in ``x2`` (m,), an array (n, m).
 
     D2L's ``ls`` is the square of the length scale. Raises TypeError or ValueError if ``x1`` or ``x2`` is not a vector
     of numbers, or ``ls`` is not above 0.
