@@ -26,7 +26,7 @@ VERBOSE    ?=
 # For `make book`: the folder of D2L's pages; RECORD=1 stores the results for the docs.
 BOOK       ?=
 RECORD     ?=
-# For `make dist`: the release's tag, v and the version.
+# For `make dist`: the release's tag, "v" and the version: v1.2.3.
 TAG        ?=
 
 # Without Python's compiled files, each process would spend most of its start on compiling a framework.
@@ -38,7 +38,7 @@ INSTALLED := $(sort $(filter $(ALL),$(subst -, ,$(notdir $(wildcard .venv/.ready
 WANTED = $(sort $(INSTALLED) $(FRAMEWORKS))
 NEW    = $(filter-out $(INSTALLED),$(WANTED))
 LOCKS  = $(WANTED:%=requirements/%.lock)
-# The stamp has the frameworks in its name, and lists the installed packages.
+# The stamp, a file, has the installed frameworks in its name and lists the installed packages.
 EMPTY :=
 READY  = .venv/.ready-$(subst $(EMPTY) ,-,$(WANTED))
 INCOMPLETE = $(shell test -s $(READY) && cd .venv && xargs ls -d < $(notdir $(READY)) >/dev/null 2>&1 || echo incomplete)
@@ -61,7 +61,7 @@ ORDERED = $(filter $(FRAMEWORKS),$(SLOW)) $(filter-out $(SLOW),$(FRAMEWORKS))
 CHECKS  = $(if $(filter cpu,$(DEVICE)),test-code test-site $(ORDERED:%=test-notebooks-%) $(ORDERED:%=test-shim-%) lint,test-notebooks)
 RUN     = $(BIN)/python -m tools.checks --jobs $(JOBS)
 
-# Make what several checks need first, or two of them would make it at the same time.
+# Build first what several checks need, or two of them would build it at the same time.
 test: left-out $(READY) $(OLDER) $(JAVA)  ## the checks that every change must pass; DEVICE=gpu: the notebooks, on a GPU
 	@$(RUN) $(CHECKS)
 
@@ -103,7 +103,7 @@ test-shim-djl: $(JAVA)
 	@echo "djl:"
 	@$(MVN:-q=) test
 
-# With DEVICE=gpu: the frameworks that see a GPU. A framework need not have every lesson.
+# PAGES may name lessons that a framework does not have: `ls` skips them. With DEVICE=gpu, $$names are the frameworks that see a GPU.
 PAGES = $(foreach language,$(LANGUAGES),$(if $(LESSONS),$(LESSONS:%=notebooks/$(language)/$$each/%.ipynb),notebooks/$(language)/$$each))
 test-notebooks: $(READY) $(JAVA)  ## nbval: execute every notebook again, compare its outputs, and test the lessons' claims
 	@names="$(FRAMEWORKS)"; \
@@ -190,7 +190,7 @@ kernel: $(READY)  ## install the Jupyter kernel "Python (d2l)", in which `from d
 site: $(READY)  ## build the web site, with slides, into build/site: open build/site/index.html
 	@$(BIN)/python -m tools.site
 
-dist: $(READY)  ## build wheel and sdist into dist/ and check them; TAG: also that they are of this release
+dist: $(READY)  ## build wheel and sdist into dist/ and check them; TAG=v1.2.3: also check that this is their version
 	@$(BIN)/python -m tools.project.dist dist $(TAG)
 
 published: $(READY)  ## check that all published files that links and first cells need are online

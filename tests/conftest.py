@@ -108,15 +108,15 @@ def interrupt() -> Iterator[Callable[..., str]]:
 
     def interrupt_command(
         command: subprocess.Popen[str],
-        marks: list[Path],
+        start_files: list[Path],
         send: Callable[[], object],
         *,
         at_least: int,
     ) -> str:
-        """Call ``send`` when all files in ``marks`` exist; the command must have ``at_least`` this many children."""
+        """Call ``send`` when all ``start_files`` exist; the command must then have ``at_least`` this many children."""
         children: list[psutil.Process] = []
         try:
-            while not all(mark.exists() for mark in marks):
+            while not all(file.exists() for file in start_files):
                 assert command.poll() is None, command.communicate()[0]
                 time.sleep(0.1)
             children = psutil.Process(command.pid).children(recursive=True)

@@ -48,8 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
         console.width = 200  # the output of a pipe is not wrapped
     root = options.root
     try:
-        executable = list_notebooks(None, options.framework, root)
-        frameworks = {notebook.framework for notebook in executable}
+        notebooks_to_execute = list_notebooks(None, options.framework, root)
+        frameworks = {notebook.framework for notebook in notebooks_to_execute}
         pages = group_by_page(list_notebooks(options.language, None, root, options.lesson))
         if missing := describe_missing_notebooks(options.language, options.framework, root):
             console.print(missing, markup=False, soft_wrap=True)
@@ -162,12 +162,12 @@ def _make_table(results: list[Result]) -> Table:
         path = shorten_path(result.notebook.path)
         seconds = "" if result.seconds is None else f"{result.seconds:.1f}"
         style = "red" if result.outcome == "failed" else "green"
-        table.add_row(path, str(result.cells), seconds, result.outcome, style=style)
+        table.add_row(path, str(result.num_cells), seconds, result.outcome, style=style)
     return table
 
 
 def _report_differences(results: list[Result], console: Console) -> None:
-    """Print the differences of each page; ``results`` has one of its notebooks' results."""
+    """Print the differences of each page, which its notebooks share; ``results`` has one result per page."""
     for result in results:
         page = f"{result.notebook.framework}/{result.notebook.lesson.name}"
         for difference in result.differences:

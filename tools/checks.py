@@ -37,7 +37,7 @@ OUTCOMES |= {"FAILED": "failed", "ERROR": "failed"}
 OUTCOME = f"(?P<outcome>{'|'.join(OUTCOMES)})"
 PYTEST = re.compile(rf"(?P<test>.+) {OUTCOME}( \(.*\))? +\[ *\d+%\]")
 XDIST = re.compile(rf"\[gw\d+\] \[ *\d+%\] {OUTCOME} (?P<test>.*)")
-# Maven prints the first line for a class of tests, and the second for a failed test, above the reason.
+# Maven prints a line like MAVEN for each class of tests, and like MAVEN_FAILED above the reason of each failed test.
 MAVEN = re.compile(r".*Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+), T.* in .*")
 MAVEN_FAILED = re.compile(r"\[ERROR\] +(?!Tests run)(\S+) .*<<< (FAILURE|ERROR)!.*")
 # pytest's reason is indented (tests/reasons.py); Maven's begins with the name of a Java class.

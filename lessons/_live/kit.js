@@ -167,8 +167,8 @@ globalThis.d2lLive ??= {};
   };
 
   /**
-   * Define a kind of figure, and build one in every element that has its name in data-live. Its texts are those under
-   * its name in d2lLive.words, which a lesson sets for all its figures.
+   * Define a kind of figure, and build one in every element whose data-live is this name. The figure's texts are in
+   * d2lLive.words[name]; a lesson sets d2lLive.words once, for all of its figures.
    * @param {string} name
    * @param {(root: HTMLElement, words: object) =>
    *   {controls: Object<string, (value: any) => void>, draw: () => void, state: () => object}} build

@@ -69,7 +69,7 @@ def read_pins(file: Path) -> list[str]:
 
 
 def list_locked() -> list[str]:
-    """Return the pins of our locks, as constraints, with one for TensorFlow's build for CPUs."""
+    """Return the pins of our locks, as constraints, and TensorFlow's also for tensorflow-cpu."""
     pins = {pin for lock in (ROOT / "requirements").glob("*.lock") for pin in read_pins(lock)}
     return sorted(pins | {re.sub("^tensorflow==", "tensorflow-cpu==", pin) for pin in pins})
 
@@ -126,7 +126,7 @@ class Service:
 
 
 # PyTorch cannot be imported without its libraries for CUDA, some gigabytes. We take the versions of our own
-# environment, because links to its files take no space.
+# environment, because uv then links to its files, which takes no space.
 CUDA_LIBRARIES = [pin for pin in list_locked() if pin.startswith(("nvidia-", "cuda-"))]
 CUDA_NAMES = {parse_package_name(pin) for pin in CUDA_LIBRARIES}
 COLAB_PINS = [

@@ -1,7 +1,7 @@
 """Test Binder's environment, which environment.yml, apt.txt and postBuild define, and the notebooks in it.
 
-Without a container engine, repo2docker only prints its steps, and the imitation performs those in our files. Packages
-from PyPI replace conda's (services.py), and this machine's Java is used.
+Without a container engine, repo2docker only prints its steps; the tests perform the steps that our files define, in an
+imitation of Binder. Packages from PyPI replace conda's (services.py), and this machine's Java is used.
 """
 
 import json

@@ -19,10 +19,10 @@ from tests.site.conftest import PAGES as LESSONS
 from tools.site.slides import get_deck_path
 from tools.weave.lessons import LANGUAGES
 
-# The first and the last deck of each lesson: they differ in language and framework.
 NOTEBOOKS_BY_LESSON = [
     list(group) for _, group in groupby(NOTEBOOKS, key=lambda notebook: notebook.lesson)
 ]
+# The first and the last deck of each lesson: they differ in language and framework.
 DECKS = [
     get_deck_path(each)
     for notebooks in NOTEBOOKS_BY_LESSON
@@ -69,7 +69,7 @@ COLOUR_RULES = "color-contrast", "link-in-text-block"
 
 
 def needs_contrast_test(path: str) -> bool:
-    """Check that no earlier language has the same page, whose contrast is tested instead."""
+    """Check whether this is the first language that has the page: contrast is tested only in this one."""
     languages = [*LANGUAGES]
     language = next(tag for tag in languages if f"{tag}/" in path)
     earlier_languages = languages[: languages.index(language)]
@@ -116,7 +116,7 @@ def test_axe_accepts_slides_with_live_figures(open_page: Open, path: str):
 def test_axe_accepts_a_page_on_a_phone(open_page: Open, path: str):
     page = open_page(path, viewport={"width": 390, "height": 844})
     page.wait_for_load_state()
-    # Decks are stacked here: axe-core cannot measure the contrast of overlapping slides, as on a wide screen.
+    # On a wide screen slides overlap, and axe-core cannot measure their contrast. On a phone they are stacked.
     if path in DECKS:
         assert find_violations_by_scheme(page) == {}
     else:

@@ -71,7 +71,7 @@ def keep_letters(text: str) -> str:
 
 
 def reduce_prose(markdown: str) -> str:
-    """Return the letters of Markdown and, for each formula, the digits, which MathML keeps."""
+    """Return the letters of Markdown, and the digits of its formulas, which are the same in TeX and MathML."""
 
     def reduce_token(token: Token) -> str:
         if token.type.startswith("math"):
@@ -109,7 +109,7 @@ def list_expected_parts(slide: str, notebook: Notebook) -> list[Part]:
 
 
 def select_blocks(text: str, frameworks: set[str], keep_live: bool) -> str:
-    """Return a text without cells and blocks for other frameworks; ``keep_live`` keeps the blocks of live figures."""
+    """Remove cells, blocks for other frameworks and, unless ``keep_live``, blocks of live figures from a text."""
 
     def select(block: re.Match[str]) -> str:
         is_kept = keep_live if block[1] == "live" else frameworks & {*block[2].split()}
@@ -192,7 +192,7 @@ def assert_same(actual: list[Part], expected: list[Part], location: str) -> None
     for actual_part, expected_part in zip(actual, expected, strict=True):
         svg, expected_svg = actual_part.svg, expected_part.svg
         assert svg == expected_svg or is_same_figure(svg, expected_svg), (
-            f"{location}: another figure"
+            f"{location}: the figures differ"
         )
 
 

@@ -450,7 +450,7 @@ def test_punctuation_stays_next_to_its_formula(open_page: Open, path: str, width
     if width == 718:  # A4
         page.emulate_media(media="print")
     page.wait_for_function("document.documentElement.style.getPropertyValue('--root-gap')")
-    # The text after each formula, and the distances of its first mark from the formula, to the right and down.
+    # For each formula: the text after it, and how far that text's first mark is to the right of and below the formula.
     distances = page.evaluate(
         """() => [...document.querySelectorAll("math:not([display])")].flatMap((formula) => {
           const rest = formula.nextSibling;

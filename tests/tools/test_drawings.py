@@ -97,7 +97,7 @@ def parse(svg: bytes) -> Element:
 
 
 def choose_one_of_each_kind(root: Element) -> list[Element]:
-    """Return one element of each kind: the same tag and attributes, in parents of the same kind."""
+    """Return one element of each kind. A kind is a tag, the names of attributes, and the kind of the parent."""
     kinds: dict[tuple[object, ...], Element] = {}
 
     def add(element: Element, parent_kind: tuple[object, ...]) -> None:
@@ -154,7 +154,7 @@ def change_each_attribute(svg: bytes) -> Iterator[tuple[str, Element]]:
 def find_unnoticed(
     svg: bytes, changed_copies: Iterator[tuple[str, Element]], by_pixels: bool = True
 ) -> list[str]:
-    """Return the titles of changed copies without a difference, except (``by_pixels``) those with equal pixels."""
+    """Return the titles of copies whose change is not noticed; ``by_pixels`` leaves out changes that no pixel shows."""
     stored = ElementTree.tostring(parse(svg))
     pixels = render(stored.decode())
     unnoticed = []

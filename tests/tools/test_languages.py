@@ -13,7 +13,7 @@ from tools.run.sharing import CodeCell, find_definitions, plan_steps
 
 
 def plan(*notebooks: dict[str, str], suffix: str = ".py") -> list[str]:
-    """Return the steps as cells' names with their notebook's number; a * marks repeated definitions."""
+    """Return each step as its cell's name and its notebook's number, such as a0; a * marks repeated definitions."""
     cells = [[CodeCell(*cell) for cell in notebook.items()] for notebook in notebooks]
     return [
         f"{step.identity.name}{step.notebook}{'*' * step.is_definition}"

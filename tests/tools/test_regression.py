@@ -352,10 +352,10 @@ def test_ctrl_c_leaves_no_kernel_and_no_file(tmp_path, interrupt):
     notebooks, temporary = tmp_path / "notebooks", tmp_path / "tmp"
     for folder in (notebooks, temporary):
         folder.mkdir()
-    marks = [tmp_path / name for name in "ab"]
-    for mark in marks:
-        code = f"open({str(mark)!r}, 'w').close()\nimport time; time.sleep(1000)"
-        (notebooks / f"{mark.name}.ipynb").write_text(make_notebook(code))
+    start_files = [tmp_path / name for name in "ab"]
+    for file in start_files:
+        code = f"open({str(file)!r}, 'w').close()\nimport time; time.sleep(1000)"
+        (notebooks / f"{file.name}.ipynb").write_text(make_notebook(code))
     options = ["--nbval-kernel-startup-timeout", "1000", "-n", "2"]
     process = subprocess.Popen(
         make_nbval_command(notebooks, *options),
@@ -366,7 +366,9 @@ def test_ctrl_c_leaves_no_kernel_and_no_file(tmp_path, interrupt):
         start_new_session=True,  # a terminal's Ctrl-C reaches all its processes
         text=True,
     )
-    output = interrupt(process, marks, lambda: os.killpg(process.pid, signal.SIGINT), at_least=3)
+    output = interrupt(
+        process, start_files, lambda: os.killpg(process.pid, signal.SIGINT), at_least=3
+    )
     assert process.returncode == 2, output
     assert not [path for path in temporary.rglob("*") if not path.name.startswith("pytest-")]
 

@@ -389,9 +389,11 @@ def test_user_settings_are_ignored_and_a_pipe_gets_plain_lines(project, tmp_path
 
 def test_ctrl_c_stops_all_pages_and_keeps_the_old_notebooks(project, interrupt):
     program = "# %% one\nimport time\n\nopen({!r}, 'w').close()\ntime.sleep(1000)\n"
-    marks = {framework: project.root / f"started-{framework}" for framework in "ab"}
-    project.write("<<one>>\n", **{name: program.format(str(mark)) for name, mark in marks.items()})
-    for framework in marks:
+    start_files = {framework: project.root / f"started-{framework}" for framework in "ab"}
+    project.write(
+        "<<one>>\n", **{name: program.format(str(file)) for name, file in start_files.items()}
+    )
+    for framework in start_files:
         project.store(framework=framework)
     before = project.read_files()
     runner = subprocess.Popen(
@@ -402,11 +404,11 @@ def test_ctrl_c_stops_all_pages_and_keeps_the_old_notebooks(project, interrupt):
         text=True,
     )
     output = interrupt(
-        runner, [*marks.values()], lambda: runner.send_signal(signal.SIGINT), at_least=2
+        runner, [*start_files.values()], lambda: runner.send_signal(signal.SIGINT), at_least=2
     )
     assert runner.returncode == 130
     assert "Traceback" not in output
-    assert project.read_files() == before | dict.fromkeys(marks.values(), b"")
+    assert project.read_files() == before | dict.fromkeys(start_files.values(), b"")
 
 
 # Which pages are executed and written

@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     has_failed = False
     for framework in options.framework:
-        if framework in PYTHON_FRAMEWORKS:  # for DJL, the shim's is the only such layer
+        if framework in PYTHON_FRAMEWORKS:  # DJL has no layer to compare with the shim's
             has_failed |= compare(framework, options.lengths)
     return int(has_failed)
 
@@ -140,7 +140,7 @@ def measure(framework: str, name: str, mask: str, n: int) -> Cost | None:
     if name not in small_layers:
         return None
     warm_up = small_layers[name]()
-    warm_up()  # allocates what the first step of any size allocates
+    warm_up()  # so that what any first step allocates, whatever its size, is not measured
     before = read_peak_memory()
     step = list_layers(MASKS[mask](n))[name]()
     step()
@@ -163,7 +163,7 @@ def _time_steps(step: Step, times: int) -> float:
 
 def read_peak_memory() -> float:
     """Return the peak memory of this process in megabytes."""
-    # Linux counts in kilobytes, macOS in bytes.
+    # ru_maxrss is in kilobytes on Linux, in bytes on macOS.
     unit = 1e6 if sys.platform == "darwin" else 1e3
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 

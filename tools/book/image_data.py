@@ -18,7 +18,7 @@ CLASSES, PER_CLASS = 8, 40
 BREEDS, PER_BREED = 32, 6  # validation gets one dog of each breed, which is a batch
 BANANAS = 16  # a page shows ten
 NUM_SEGMENTED = 64  # one batch
-CROP_SIZE = 320, 480  # height and width to which D2L crops them
+CROP_SIZE = 320, 480  # height and width to which D2L crops images
 FIGURE_SIZE = 281, 364  # half that of D2L's cat and dog
 FIGURE_PATH = re.compile(r"\.\./img/([\w-]+\.(?:jpg|png))")
 
@@ -92,7 +92,7 @@ def _make_bananas(folder: Path, rng: np.random.Generator) -> None:
 
 
 def _make_voc(folder: Path, rng: np.random.Generator) -> None:
-    """Draw images, larger than D2L crops them, with an object of one class in the middle."""
+    """Draw images that are larger than D2L's crop, with an object of one class in the middle."""
     height, width = CROP_SIZE[0] + 10, CROP_SIZE[1] + 20
     colors = []
     for number in range(NUM_SEGMENTED):

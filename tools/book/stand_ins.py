@@ -13,7 +13,7 @@ FEW_IMAGES = 48, 24
 ENGLISH = "go", "run", "wait", "stop", "look", "come", "sit", "stand", "sing", "read"
 FRENCH = "va", "cours", "attends", "arrête", "regarde", "viens", "assieds", "reste", "chante", "lis"
 
-# Numbers of sentences of the novel. D2L 1.0 reads 15,000 characters, 0.17 trains on the first ones for 500 epochs.
+# Numbers of sentences of the novel. D2L 1.0 reads 15,000 characters; 0.17 trains on the beginning, for 500 epochs.
 LONG_NOVEL = 260
 SHORT_NOVEL = 45
 SENTENCE = (
@@ -164,7 +164,7 @@ def _make_houses(folder: Path) -> None:
         (folder / f"kaggle_house_pred_{part}.csv").write_text("\n".join(columns + lines))
 
 
-# More films than a batch of D2L's, which has 256: an incomplete batch would wait for the next epoch.
+# More films than D2L's batch size, 256: an incomplete batch would be left for the next epoch.
 USERS, FILMS = 60, 260
 
 
@@ -179,7 +179,7 @@ def _make_films(folder: Path) -> None:
 
 
 def _make_clicks(folder: Path) -> None:
-    """Write one of D2L's batches for training and one for the test, with a label and 34 values per row."""
+    """Write one batch of D2L's size for training and one for testing; each row has a label and 34 values."""
     values = np.random.default_rng(1).integers(0, 5, (2 * 2048, 34))
     lines = ["\t".join(map(str, (row[0] % 2, *row))) for row in values]
     parts = ("train", lines[:2048]), ("test", lines[2048:])

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-# The last digit may differ only if it is a small part of the number: 1 of 0.1 is not.
+# The last digit may differ only if one unit of it is a small part of the number, as in 0.75 but not in 0.1.
 SMALL_PART = 0.02
 # The number of zeros in a heat map, in the figure's description.
 ZEROS = re.compile(r"\d+(?= of \d+ zero)|(?<=零有 )\d+")

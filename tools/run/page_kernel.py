@@ -2,8 +2,8 @@
 
 The kernel starts as the runner's kernels do, without the user's settings and in an empty folder. A cell that the
 page's notebooks share is executed once, and its messages are replayed to the other notebooks. When a cell differs
-between languages, it is executed in all of them, one after the other, and the messages are stored until its notebook asks
-for them.
+between languages, it is executed in all of them, one after the other, and the messages of each are stored until its
+notebook asks for them.
 """
 
 import time
@@ -111,7 +111,7 @@ class PageKernel(RunningKernel):
         self.workspace.cleanup()
 
     def set_next_cell(self, number: int, name: str) -> str | None:
-        """Set the next cell; return the name of the first notebook's cell of this number if it differs."""
+        """Set the next cell; return the name of the first notebook's cell with this number, if different."""
         self.next_cell = number, name
         first_name = self.names.setdefault(number, name)
         return first_name if first_name != name else None

@@ -37,7 +37,7 @@ from tools.run.sharing import CodeCell, get_page_key
 
 IMAGES = Path("build", "figures")  # of figures that differ
 
-REMAINING = pytest.StashKey[Counter[tuple[str, ...]]]()  # the number of notebooks, by page
+REMAINING = pytest.StashKey[Counter[tuple[str, ...]]]()  # number of unfinished notebooks, by page
 KERNELS = pytest.StashKey[dict[tuple[str, ...], PageKernel]]()  # by page
 
 
@@ -128,7 +128,7 @@ class NotebookCell(IPyNbCell):
         return self.config.rootpath / IMAGES / f"{name}.png"
 
     def unify_outputs(self, fresh: list[Any], stored: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Return both outputs, equal where they agree; figures that differ are replaced by messages."""
+        """Return both outputs, made equal where they agree; replace figures that differ by messages."""
         if len(fresh) != len(stored):
             return [*map(remove_png, fresh)], [*map(remove_png, stored)]
         tolerance = read_tolerance(self.cell.metadata.get("tags", []))
@@ -205,7 +205,7 @@ def unify_texts(fresh: str, stored: str, tolerance: Tolerance) -> str:
     return stored if compare_outputs(stored, fresh, tolerance) is None else fresh
 
 
-# The class that nbval starts as a kernel.
+# nbval creates its kernels with this class.
 nbval.plugin.RunningKernel = PageKernel
 
 

@@ -61,7 +61,7 @@ class Result:
     """
 
     notebook: Notebook
-    cells: int = 0
+    num_cells: int = 0
     seconds: float | None = None  # of the execution, which the notebooks of a page share
     outcome: str = "failed"
     error: str = ""  # of a failed notebook, with file and line
@@ -78,13 +78,13 @@ class Draft:
         for notebook, result in self.results.items():
             with record_errors(result):
                 self.woven[notebook] = weave(notebook)
-                result.cells = len(list_code_cells(self.woven[notebook]))
+                result.num_cells = len(list_code_cells(self.woven[notebook]))
         self.stored = {
             notebook: _read_stored_outputs(notebook, node) for notebook, node in self.woven.items()
         }
 
     @property
-    def results_of_woven(self) -> list[Result]:
+    def woven_results(self) -> list[Result]:
         return [self.results[notebook] for notebook in self.woven]
 
     @property
@@ -98,7 +98,7 @@ class Draft:
     @property
     def has_all_outputs(self) -> bool:
         """Whether the outputs of the current code are stored for every cell."""
-        return all(len(self.stored[each]) == self.results[each].cells for each in self.woven)
+        return all(len(self.stored[each]) == self.results[each].num_cells for each in self.woven)
 
     def plan_steps(self) -> list[Step]:
         """Return all steps of the execution, in order."""
@@ -150,7 +150,7 @@ class Runner:
         drafts = [Draft(page) for page in pages]
         to_execute = []
         for draft in drafts:
-            with record_errors(*draft.results_of_woven):
+            with record_errors(*draft.woven_results):
                 if draft.woven and self._needs_execution(draft):
                     to_execute.append(draft)
                 elif draft.woven:
@@ -191,7 +191,7 @@ class Runner:
     def _write_without_execution(self, draft: Draft) -> None:
         """Write changed texts with the stored outputs, if these belong to the current code."""
         if not draft.has_all_outputs:
-            for result in draft.results_of_woven:
+            for result in draft.woven_results:
                 result.outcome = "out of date"
             return
         has_current_sources = all(
@@ -213,7 +213,7 @@ class Runner:
         """Execute all distinct cells of a page in a fresh kernel, and write their outputs."""
         start = time.monotonic()
         steps = draft.plan_steps()
-        with record_errors(*draft.results_of_woven):
+        with record_errors(*draft.woven_results):
             try:
                 all_outputs = await execute(
                     [step.source for step in steps],
@@ -234,7 +234,7 @@ class Runner:
             }
             _check_languages(draft, fresh)
             self._write(draft, fresh)
-        for result in draft.results_of_woven:
+        for result in draft.woven_results:
             result.seconds = time.monotonic() - start
 
     def _write(self, draft: Draft, fresh: Outputs) -> None:
@@ -245,7 +245,7 @@ class Runner:
         changes = _fill_outputs(draft, fresh)
         differences = [f"{name}: {each}" for name, each in changes.items() if each != NOT_STORED]
         if changes and self._is_up_to_date(draft) and not self.always:
-            for result in draft.results_of_woven:
+            for result in draft.woven_results:
                 result.outcome, result.differences = "other results", differences
             return
         for notebook, node in draft.woven.items():
@@ -260,14 +260,14 @@ class Runner:
         replacements = {
             notebook: fingerprint
             for notebook, fingerprint in current.items()
-            if changes or self._is_outdated(notebook, fingerprint)
+            if changes or self._needs_new_fingerprint(notebook, fingerprint)
         }
         if replacements:
             self.committed_fingerprints.update(replacements)
         with suppress(LessonError):  # optional, and impossible in a read-only checkout
             self.local_fingerprints.update(current)
 
-    def _is_outdated(self, notebook: Notebook, current: Fingerprint) -> bool:
+    def _needs_new_fingerprint(self, notebook: Notebook, current: Fingerprint) -> bool:
         """Check whether the committed fingerprint must be replaced although the outputs are the same.
 
         Versions that the lock has for another Python do not count: each Python would undo the other's change.

@@ -68,7 +68,7 @@ def _find_references(document: nodes.document) -> Iterator[Reference]:
             for entry in section.findall(nodes.list_item):
                 if match := ENTRY.match(entry.astext()):
                     surname, year = match.groups()
-                    # Other authors may be between the two: et al., and Pinter, 等人.
+                    # Between surname and year there may be "et al.", "and Pinter" or "等人".
                     pattern = (
                         rf"\b{surname}\b[^\d()（）]{{0,30}}?(?:[(（]{year}[)）]|[,，] ?{year})"
                     )

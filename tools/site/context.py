@@ -21,7 +21,7 @@ IMAGE = re.compile(r'<img (?P<rest>[^>]*?src="(?P<file>[^"]+)")')
 SIZE = re.compile(
     r'<svg[^>]*?\bwidth="(?P<w>[\d.]+)(?P<unit>pt|px)?"[^>]*?\bheight="(?P<h>[\d.]+)(?:pt|px)?"'
 )
-# Furo's labels that it does not translate.
+# Labels that Furo does not translate.
 LABEL = re.compile(r'Toggle navigation of |(?<= aria-label=")[^"]+|(?<=<title>)[^<]+')
 translate = get_translation("sphinx")
 # Style sheets of 100 kilobytes, of which pages need only one kilobyte; site.css contains that part.

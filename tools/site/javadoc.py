@@ -14,7 +14,7 @@ from pygments.lexers import JavaLexer
 from pygments.token import Comment, String
 
 TYPE = re.compile(r"\b(class|interface|enum|record)\s+(\w+)")
-# The name of a method, before its parameters, or of a field, at the end.
+# A method's name is before its parameters, a field's name at the end.
 NAME = re.compile(r"(\w+)\s*(?:\(|$)")
 ANNOTATION = re.compile(r"@\w+(?:\([^)]*\))?\s*")
 PAIRS = {"(": ")", "{": "}"}
@@ -77,7 +77,7 @@ class _SourceFile:
 
     def __init__(self, file: Path, package: str) -> None:
         self.file = file
-        self.docs: dict[int, str] = {}  # by the position of their end
+        self.docs: dict[int, str] = {}  # Javadoc by the position where the comment ends
         code = ""
         text = file.read_text(encoding="utf-8")
         for position, token_type, token in JavaLexer().get_tokens_unprocessed(text):

@@ -1,8 +1,7 @@
 """Load the scripts and styles of live figures on the pages and decks that have one.
 
-The figures of all lessons share the files in ``lessons/_live``, and those of one lesson the files in its
-``live/shared``. These are loaded first, in this order, each folder's files alphabetically, and then the figures
-themselves.
+All figures share the files in ``lessons/_live``; the figures of one lesson also share the files in its ``live/shared``.
+Shared files are loaded first, in this order and alphabetically within a folder; then the figures themselves.
 """
 
 import re

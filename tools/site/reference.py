@@ -73,7 +73,7 @@ def _merge_typed_imports(package: Module) -> Module:
 
 
 def _skip_member(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: object) -> bool:
-    """Skip a name unless it is in a framework's package, where users find it, and not in a module."""
+    """Return whether to skip a name: it is shown in a framework's package, where users find it, not in a module."""
     parent, _, short_name = name.rpartition(".")
     if parent in OWN_NAMES:  # AutoAPI cannot read the package's __all__, which is computed
         return short_name not in OWN_NAMES[parent] or obj.is_undoc_member
@@ -180,9 +180,9 @@ def setup(app: Sphinx) -> None:
     if not (Path(app.srcdir) / "reference.md").exists():
         return
     AstroidManager.brain["module_denylist"] = _SkippedModules()
-    has_typed_imports = {*OWN_NAMES, f"{SHIM}.tensorflow._keras"}
+    packages_with_typed_imports = {*OWN_NAMES, f"{SHIM}.tensorflow._keras"}
     AstroidManager().register_transform(
-        Module, _merge_typed_imports, lambda module: module.name in has_typed_imports
+        Module, _merge_typed_imports, lambda module: module.name in packages_with_typed_imports
     )
     for extension in (
         "sphinx.ext.napoleon",

@@ -56,7 +56,7 @@ def weave(notebook: Notebook) -> NotebookNode:
     lines: dict[str, int] = {}  # the line of the text at which each cell is inserted, by name
     if INSTALL in cells:
         message = f"a cell named {INSTALL!r}: the weave adds a cell of that name"
-        raise LessonError(message, notebook.code, cells[INSTALL].marker)
+        raise LessonError(message, notebook.code, cells[INSTALL].marker_line)
     for passage in read_text(notebook.text, notebook.framework):
         if not passage.cell:
             add_prose(link_lessons(embed_images(passage, notebook.text)))
@@ -83,7 +83,7 @@ def weave(notebook: Notebook) -> NotebookNode:
     for name, cell in cells.items():
         if name not in lines:
             message = f"unused cell {name!r}: {notebook.text.name} does not insert it"
-            raise LessonError(message, cell.file, cell.marker)
+            raise LessonError(message, cell.file, cell.marker_line)
     return node
 
 

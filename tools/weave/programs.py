@@ -47,7 +47,7 @@ class ProgramCell:
     source: str
     file: Path
     line: int  # the first line of code
-    marker: int  # the line that names the cell
+    marker_line: int  # the line that names the cell
     tags: list[str] = field(default_factory=list)
 
 
@@ -85,7 +85,7 @@ def _parse_cells(file: Path, program: str) -> list[ProgramCell]:
             message = f"a cell named {name!r}: need {marker} NAME, of a-z, 0-9 and -"
             raise LessonError(message, file, start + 1)
         if name in cells:
-            message = f"cell {name!r} is defined twice, first on line {cells[name].marker}"
+            message = f"cell {name!r} is defined twice, first on line {cells[name].marker_line}"
             raise LessonError(message, file, start + 1)
         source = cell.source.lstrip("\n")
         first_line = start + 2 + len(cell.source) - len(source)

@@ -9,7 +9,7 @@
   const { plot, circle } = d2lLive.plot;
   const STEPS = 20; // from one whole number to the next
   const GRID = Array.from({ length: 5 * STEPS + 1 }, (_, k) => k / STEPS);
-  // From 0.05 to 3 in hundredths, by equal factors where hundredths are fine enough.
+  // From 0.05 to 3 by equal factors, rounded to hundredths, each value once.
   const WIDTHS = [...new Set(Array.from({ length: 33 }, (_, k) => Math.round(5 * 60 ** (k / 32)) / 100))];
 
   const trueCurve = (x) => Math.sin(2 * x) + x / 2;

@@ -1,7 +1,8 @@
 // Ask one head, which gives one average, or two heads: "How much more does a pear cost than a lemon?"
 //   state()  {first, second, loudness, twoHeads, queries, weights, answers, difference}: a query, its weights and its
 //            answer for each head; the difference of the two answers, or null for one head
-//   set({first, second, loudness, twoHeads})  fruits by number, 0 to 2; a whole number from 0 to 10; true or false
+//   set({first, second, loudness, twoHeads})  first and second are fruit numbers, 0 to 2; loudness is a whole number
+//            from 0 to 10; twoHeads is true or false
 "use strict";
 {
   const { kit, mathematics } = d2lLive;

@@ -1,13 +1,13 @@
 // One query and one key on three dials, each turned by its position, or with its position added.
-//   state()  {i, distance, add, queries, keys, products, score, lowest, highest}: the hands as three pairs (x, y),
-//            their products, and the sum of these; the lowest and the highest sum at this distance, over all i
-//   set({i, distance, add})  i from 0 to 60, distance from 0 to 20, true or false; i is kept at distance or more
+//   state()  {i, distance, add, queries, keys, products, score, lowest, highest}: queries and keys have a hand (x, y)
+//            per dial, products their dot products; score is the products' sum, lowest and highest its range over all i
+//   set({i, distance, add})  i from 0 to 60, distance from 0 to 20, add is true or false; i is at least distance
 "use strict";
 {
   const { kit, mathematics } = d2lLive;
   const { html, svg, decimals } = kit;
   const LAST = 60;
-  const OMEGA = Array.from({ length: 3 }, (_, l) => 10000 ** ((-2 * l) / 16)); // the first three of width 16
+  const OMEGA = Array.from({ length: 3 }, (_, l) => 10000 ** ((-2 * l) / 16)); // the 3 highest frequencies of width 16
   const CONTENT = [1, 0];
 
   const direction = (angle) => [Math.cos(angle), Math.sin(angle)];
@@ -33,8 +33,8 @@
   const angleBetween = ([a, b], [c, d]) => kit.degrees(Math.abs(Math.atan2(a * d - b * c, a * c + b * d)));
 
   /**
-   * Draw the hands of one dial. A turned hand goes from the centre to the rim, and so does a position that is added.
-   * Its content then goes from the left to the centre, and their sum from the left to the rim.
+   * Draw the hands of one dial. A turned hand goes from the centre to the rim. If positions are added, the content goes
+   * from the left of the rim to the centre, a position from there to the rim, and their sum from the left to the rim.
    */
   const drawing = (query, key, add) => {
     const pivot = add ? -CONTENT[0] : 0;

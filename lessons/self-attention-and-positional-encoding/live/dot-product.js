@@ -1,7 +1,7 @@
 // The dot product of two positions against their distance: one curve, wherever it is measured.
 //   state()  {i, distance, product, products, spread}: product at the distance; products at -20 to 20; spread
 //            is their largest difference from the curves of the positions 20, 28 and 36
-//   set({i, distance})  i from 20 to 39, where all these neighbours lie within the 60 positions
+//   set({i, distance})  i from 20 to 39, so that all positions from i - 20 to i + 20 are among the 60
 "use strict";
 {
   const { encoding, kit, mathematics } = d2lLive;

@@ -1,6 +1,6 @@
 // The positional encoding as a heat map.
 //   state()  {d, base, length, P, row, column, value}: the whole matrix, and the entry under the probe
-//   set({d, base, length, row, column})  base: the nearest of ten steps per power of ten, 10 to 100000
+//   set({d, base, length, row, column})  base from 10 to 100000, rounded to one of ten steps per power of ten
 "use strict";
 {
   const { encoding, kit } = d2lLive;

@@ -1,8 +1,8 @@
 // A word looks around in a sentence that the reader types: scores, softmax, average, with or without a causal mask.
 //   state()  {words, vectors, query, masked, scores, weights, output}: a vector is [thing, action], query the index of
 //            the word that asks; a word that is hidden from it has the score null and the weight 0
-//   set({sentence, query, masked, vectors})  at most eight words, separated by spaces; an index from 0; true or
-//            false; a vector for each word
+//   set({sentence, query, masked, vectors})  sentence has at most eight words, separated by spaces; query is an index
+//            from 0; masked is true or false; vectors has a vector for each word
 "use strict";
 {
   const { kit, mathematics } = d2lLive;

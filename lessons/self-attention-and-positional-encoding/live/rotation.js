@@ -1,7 +1,7 @@
 // From position i to i + delta by one matrix per pair of columns, which is the same for every i.
 //   state()  {i, delta, matrices, turned, target, residual}: the 2 x 2 matrix of each of the four pairs, the pair
-//            at i turned by it, the pair at i + delta, and the largest difference of the last two
-//   set({i, delta})  i from 0 to 59, delta from -20 to 20; i is kept at -delta or more: i + delta >= 0
+//            at i turned by it, the pair at i + delta, and the largest difference between turned and target
+//   set({i, delta})  i from 0 to 59, delta from -20 to 20; i is raised if i + delta would be negative
 "use strict";
 {
   const { encoding, kit, mathematics } = d2lLive;

@@ -1,7 +1,7 @@
 // Attention among six tokens, in any order, with and without a positional encoding.
 //   state()  {tokens, order, positions, weights, outputs, difference: {weights, outputs}}: order[k] is the
 //            token at position k; difference compares with the results of the original order, shuffled likewise
-//   set({order, positions})  a permutation of 0 to 5; true or false
+//   set({order, positions})  order is a permutation of 0 to 5; positions is true or false
 "use strict";
 {
   const { encoding, kit, mathematics } = d2lLive;

@@ -29,7 +29,7 @@ class Mask:
 
     @property
     def all_lens(self) -> np.ndarray | None:
-        """Any mask but a bias as lengths, the only form for upstream; a causal mask has one per query."""
+        """The mask as lengths, the only form that upstream accepts: per query if it is causal; None for a bias."""
         if self.causal:
             return np.tile(np.arange(1, self.n + 1, dtype="int32"), (BATCH, 1))
         return self.valid_lens

@@ -75,7 +75,7 @@
     runMenu.firstElementChild.focus();
   });
 
-  // Remember the framework in the address. On pages with cells, sphinx-design's script does this.
+  // Remember the framework that the address requests. On pages with cells, sphinx-design's script does this.
   const requested = new URLSearchParams(location.search).get("framework");
   if (requested && !tabSets.length) set_stored_id("framework", requested);
 

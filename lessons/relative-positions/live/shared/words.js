@@ -14,7 +14,7 @@
       product: "product",
       apart: (angle) => `${angle}° apart`,
       sum: (added, sum) => `${added ? "Added" : "Turned"}: ${sum}.`,
-      // The first i is the distance: the key is then at 0.
+      // i starts at the distance, where the key is at position 0.
       together: (distance, last, result) =>
         `Move both, i from ${distance} to ${last} with the key always ` +
         `${distance ? `${distance} behind` : "at the same place"}: ${result}`,
