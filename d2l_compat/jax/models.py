@@ -82,7 +82,7 @@ class SGD(HyperParameters):
 
 
 def _squared_loss(params: Any, X: Any, y: Any, state: Any) -> jax.Array:
-    """Return half the mean squared difference between the model's output for the tuple ``X`` and ``y``."""
+    """Return half the mean squared difference between ``y`` and the model's output for the inputs ``X``, a tuple."""
     y_hat = state.apply_fn({"params": params}, *X)
     linear.check_targets(arrays, y_hat, y)
     return jnp.mean((y_hat - y.reshape(y_hat.shape)) ** 2) / 2
@@ -131,7 +131,7 @@ class LinearRegression(Module):
     def loss(  # type: ignore[override]
         self, params: Any, X: Any, y: Any, state: Any
     ) -> jax.Array:
-        """Return half the mean squared difference, which PyTorch and TensorFlow do not halve."""
+        """Return half the mean squared difference; in PyTorch and TensorFlow it is not halved."""
         return _squared_loss(params, X, y, state)
 
     def get_w_b(self, state: Any) -> tuple[jax.Array, jax.Array]:
@@ -194,9 +194,9 @@ class ResNeXtBlock(nn.Module):
     """The residual block of ResNeXt (Xie et al., 2017).
 
     Its bottleneck has ``bot_mul`` times ``num_channels`` channels, convolved in groups of ``groups``
-    channels each. ``use_1x1conv`` projects the input to the output's channels and size, which
-    differs if ``strides`` are not 1. The first use raises TypeError or ValueError for sizes below 1,
-    and ValueError if ``groups`` does not divide the bottleneck.
+    channels each. With ``use_1x1conv``, a 1 x 1 convolution gives the input the output's shape. The
+    first use raises TypeError or ValueError for sizes below 1, and ValueError if ``groups`` does not
+    divide the bottleneck's channels.
     """
 
     num_channels: int
@@ -224,7 +224,7 @@ class ResNeXtBlock(nn.Module):
     def __call__(self, X: Array) -> jax.Array:
         """Apply the block to X (examples, height, width, channels).
 
-        Raises ValueError if input and output differ in shape.
+        Raises ValueError if X and the output of the convolutions differ in shape.
         """
         arrays.check_rank("X", X, ("examples", "height", "width", "channels"))
         Y = nn.relu(self.bn1(self.conv1(X)))

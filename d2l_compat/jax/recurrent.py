@@ -38,7 +38,7 @@ class RNNScratch(nn.Module):
         self.b_h = self.param("b_h", nn.initializers.zeros, (self.num_hiddens,))
 
     def __call__(self, inputs: Array, state: Any = None) -> tuple[list[jax.Array], Any]:
-        """Map (steps, batch, inputs) to a list of outputs (batch, hiddens), and the last state."""
+        """Return an output (batch, hiddens) for each step of ``inputs`` (steps, batch, inputs), and the new state."""
         inputs = as_jax(inputs)
         arrays.check_sequence("inputs", inputs, self.num_inputs)
         state = shared.unpack_state(state)
@@ -91,11 +91,11 @@ class RNNLMScratch(Classifier):
         return jax.nn.one_hot(as_jax(X).T, self.vocab_size)
 
     def output_layer(self, rnn_outputs: Any) -> jax.Array:
-        """Map a list of outputs (batch, hiddens) to logits (batch, steps, vocab_size)."""
+        """Return logits (batch, steps, vocab_size) for a list of outputs (batch, hiddens), one for each step."""
         return jnp.stack([H @ self.W_hq + self.b_q for H in rnn_outputs], 1)
 
     def forward(self, X: Array, state: Any = None) -> jax.Array:
-        """Map tokens (batch, steps) to logits of the next tokens, (batch, steps, vocab_size)."""
+        """Return logits (batch, steps, vocab_size) for the token that follows each token in X (batch, steps)."""
         return self.output_layer(self.rnn(self.one_hot(X), state)[0])
 
     def predict(self, prefix: str, num_preds: int, vocab: Any, params: Any) -> str:
@@ -129,7 +129,7 @@ class RNN(nn.Module):
     def __call__(
         self, inputs: Array, H: Any = None, training: bool = False
     ) -> tuple[jax.Array, jax.Array]:
-        """Map (steps, batch, inputs) to (steps, batch, hiddens), and the last state (batch, hiddens)."""
+        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens) and a new state (batch, hiddens)."""
         arrays.check_sequence("inputs", as_jax(inputs), None)
         layer = nn.RNN(nn.SimpleCell(self.num_hiddens), time_major=True, return_carry=True)
         last, outputs = layer(as_jax(inputs), initial_carry=shared.unpack_state(H))
@@ -137,7 +137,7 @@ class RNN(nn.Module):
 
 
 class RNNLM(RNNLMScratch):
-    """The same language model with Flax's layers; ``rnn`` is called with (inputs, state, training)."""
+    """A language model with Flax's layers: ``rnn``, called with (inputs, state, training), and a dense layer."""
 
     training: bool = True
 
@@ -149,6 +149,6 @@ class RNNLM(RNNLMScratch):
         return jnp.swapaxes(self.linear(hiddens), 0, 1)
 
     def forward(self, X: Array, state: Any = None) -> jax.Array:
-        """Map tokens (batch, steps) to logits of the next tokens, (batch, steps, vocab_size)."""
+        """Return logits (batch, steps, vocab_size) for the token that follows each token in X (batch, steps)."""
         outputs, _ = self.rnn(self.one_hot(X), state, self.training)
         return self.output_layer(outputs)

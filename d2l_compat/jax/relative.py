@@ -67,10 +67,10 @@ _rotations = lru_cache(maxsize=8)(encoding.rotations)
 
 
 def alibi_slopes(num_heads: int) -> jax.Array:
-    """Return each head's slope for ALiBi (Press et al., 2022): the decrease of its scores per position of distance.
+    """Return each head's slope for ALiBi (Press et al., 2022): how much scores fall per position of distance.
 
-    It is 2^(-8h/H) for head h, counted from 1, of H = ``num_heads``. If H is not a power of two, the slopes follow the
-    authors' code. The shape is (num_heads,), float32. A head's ``score_bias`` for query i and key j is
+    Head h of H = ``num_heads``, counted from 1, has the slope 2^(-8h/H). If H is not a power of two, the slopes follow
+    the authors' code. The shape is (num_heads,), float32. A head's ``score_bias`` for query i and key j is
     -slope * (i - j). Raises ValueError or TypeError if ``num_heads`` is not an integer of at least 1.
     """
     return jnp.asarray(encoding.slopes(checks.size("num_heads", num_heads)), jnp.float32)

@@ -13,7 +13,7 @@ class Residual(CheckedModule):
     """The residual block of He et al. (2016), section 3.2.
 
     The output of two 3 x 3 convolutions with batch normalization, the first with ``strides``, is added to the
-    input. With ``use_1x1conv`` the input first passes a 1 x 1 convolution with the same strides. With
+    input. With ``use_1x1conv`` the input first passes through a 1 x 1 convolution with the same strides. With
     ``training`` a batch is normalized by its own statistics. Raises ValueError or TypeError for arguments of
     the wrong type or range.
     """
@@ -34,8 +34,8 @@ class Residual(CheckedModule):
     def __call__(self, X: Array) -> jax.Array:
         """Map (batch, height, width, input channels) to (batch, height, width, num_channels).
 
-        Height and width are divided by the strides and rounded up. Raises ValueError if the two
-        summands differ in shape.
+        Height and width are divided by the strides and rounded up. Raises ValueError if X and the
+        output of the convolutions differ in shape.
         """
         arrays.check_rank("X", X, ("examples", "height", "width", "channels"))
         Y = nn.relu(self.bn1(self.conv1(X)))

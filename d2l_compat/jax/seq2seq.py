@@ -66,8 +66,8 @@ class AttentionDecoder(Decoder):
 class EncoderDecoder(Classifier):
     """An encoder, and a decoder that starts from its output.
 
-    Both are called with ``training=``, whose value is the model's field, which a trainer sets.
-    Raises TypeError if one of them is not a layer.
+    Both are called with ``training=self.training``, which a trainer sets. Raises TypeError if one of
+    them is not a layer.
     """
 
     encoder: nn.Module
@@ -120,7 +120,7 @@ class EncoderDecoder(Classifier):
 
 
 def _run(layer: nn.Module, params: Any, *inputs: Any, save: bool) -> tuple[Any, dict[str, Any]]:
-    """Apply a layer without training; return its output and, with ``save``, what it sows."""
+    """Apply a layer with ``training=False``; return its output and, if ``save``, what it sows."""
     if not save:
         return layer.apply({"params": params}, *inputs, training=False), {}
     output, sown = layer.apply({"params": params}, *inputs, training=False, mutable="intermediates")
@@ -139,7 +139,7 @@ def _merge_heads(weights: Any) -> Any:
 class GRU(nn.Module):
     """A multilayer network of gated recurrent units (Cho et al., 2014).
 
-    ``dropout``, from 0 to 1, is the share dropped between layers in training. Raises ValueError
+    ``dropout``, from 0 to 1, is the share of outputs dropped between layers in training. Raises ValueError
     or TypeError for arguments of the wrong type or range.
     """
 
@@ -157,10 +157,10 @@ class GRU(nn.Module):
     def __call__(
         self, X: Array, state: Array | None = None, training: bool = False
     ) -> tuple[jax.Array, jax.Array]:
-        """Map (steps, batch, inputs) to (steps, batch, hiddens), and return the last states.
+        """Map (steps, batch, inputs) to (steps, batch, hiddens) and the new state.
 
-        ``state`` and the returned states are (layers, batch, hiddens). ``training`` needs a key
-        named "dropout".
+        The previous state, ``state``, and the new one have the shape (layers, batch, hiddens). ``training`` needs a
+        random key named "dropout".
         """
         check_training(training)
         outputs = as_jax(X)
@@ -185,7 +185,7 @@ class GRU(nn.Module):
 
 
 class Seq2SeqEncoder(Encoder):
-    """A GRU that reads a sentence, and returns its outputs at all steps and its last states.
+    """A GRU that reads a sentence, and returns its outputs at all steps and its final state.
 
     Raises ValueError or TypeError for arguments of the wrong type or range.
     """
@@ -208,7 +208,7 @@ class Seq2SeqEncoder(Encoder):
         self.rnn = GRU(self.num_hiddens, self.num_layers, self.dropout)
 
     def __call__(self, X: Array, *args: Any, training: bool = False) -> tuple[jax.Array, jax.Array]:
-        """Map tokens (batch, steps) to (steps, batch, hiddens) and states (layers, batch, hiddens).
+        """Map tokens (batch, steps) to (steps, batch, hiddens) and a new state (layers, batch, hiddens).
 
         ``training`` needs a random key named "dropout".
         """

@@ -97,7 +97,7 @@ class Classifier(Module):
     def accuracy(
         self, params: Any, X: Any, Y: jax.Array, state: Any, averaged: bool = True
     ) -> jax.Array:
-        """Return the share of rows whose greatest logit is at the label, or if not ``averaged`` 0 or 1 for each."""
+        """Return the share of rows whose greatest logit is at the label; if not ``averaged``, 0 or 1 for each row."""
         Y_hat = state.apply_fn({"params": params, "batch_stats": state.batch_stats}, *X)
         arrays.check_labels(Y_hat, Y)
         hits = Y_hat.reshape(-1, Y_hat.shape[-1]).argmax(axis=1) == Y.reshape(-1)
@@ -156,9 +156,9 @@ class DataModule(shared.DataModule):
 class Trainer(shared.Trainer):
     """Training of a :class:`Module` on a :class:`DataModule`, epoch by epoch.
 
-    ``state``, a Flax ``TrainState``, has the parameters, ``params``, the optimizer's state, the
-    statistics of batch normalization, ``batch_stats``, and the key of the next step's dropout,
-    ``dropout_rng``. With ``num_gpus=0`` the model is on JAX's default device.
+    ``state``, a Flax ``TrainState``, has the parameters (``params``), the optimizer's state, the
+    statistics of batch normalization (``batch_stats``) and the key of the next step's dropout
+    (``dropout_rng``). With ``num_gpus=0`` the model is on JAX's default device.
     """
 
     devices = devices
@@ -208,7 +208,7 @@ class Trainer(shared.Trainer):
         value, gradients = self.model.training_step(state.params, batch, state)
         if self.gradient_clip_val > 0:
             gradients = self.clip_gradients(self.gradient_clip_val, gradients)
-        # If the model has statistics, its value is the loss and the changed variables.
+        # If the model has statistics, `value` is the loss and the changed variables.
         statistics = value[1]["batch_stats"] if state.batch_stats else {}
         self.state = state.apply_step(gradients, statistics)
 

@@ -143,7 +143,7 @@ class TransformerEncoder(CheckedModule, Encoder):
     ) -> jax.Array:
         """Encode tokens, integers of shape (batch, steps), as (batch, steps, num_hiddens).
 
-        The embedding is scaled by sqrt(num_hiddens), so that the encoding does not
+        The embedding is scaled by sqrt(num_hiddens), so that the positional encoding does not
         outweigh it. "enc_attention_weights" are sown into "intermediates": a list with an array
         of shape (batch * heads, steps, steps) for each block.
         """

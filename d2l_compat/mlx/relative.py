@@ -41,7 +41,7 @@ class RotaryEncoding(layers.RotaryEncoding, nn.Module):
         start = int(offset)
         table = _table(self.max_len, self.num_hiddens, self.base, self.position_scale, X.dtype)
         cos, sin = table[:, start : start + X.shape[1]]
-        # The features split into two axes; `axis` is the one along which the two of a pair lie.
+        # Split the last axis into pairs; `axis` is the new axis of length 2.
         num_pairs = self.num_hiddens // 2
         split, axis = ((2, num_pairs), -2) if self.layout == "halves" else ((num_pairs, 2), -1)
         x, y = mx.moveaxis(mx.unflatten(X, -1, split), axis, 0)
@@ -59,8 +59,8 @@ def _table(
 def alibi_slopes(num_heads: int) -> mx.array:
     """Return each head's slope for ALiBi (Press et al., 2022): how much scores fall per position of distance.
 
-    Shape (num_heads,), float32: 2^(-8h/H) for head h of H = ``num_heads``, counted from 1; if H is not a power
-    of two, as in the authors' code. A head's ``score_bias`` for query i and key j is -slope * (i - j).
-    Raises ValueError or TypeError if ``num_heads`` is not an integer of at least 1.
+    Head h of H = ``num_heads``, counted from 1, has the slope 2^(-8h/H). If H is not a power of two, the slopes follow
+    the authors' code. The shape is (num_heads,), float32. A head's ``score_bias`` for query i and key j is
+    -slope * (i - j). Raises ValueError or TypeError if ``num_heads`` is not an integer of at least 1.
     """
     return mx.array(encoding.slopes(checks.size("num_heads", num_heads)), mx.float32)

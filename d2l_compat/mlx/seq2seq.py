@@ -1,4 +1,4 @@
-"""Encoders and decoders, trained to translate, and their use: Sutskever et al. (2014)."""
+"""Encoders and decoders (Sutskever et al., 2014): their layers, training and translation."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,10 +71,10 @@ class EncoderDecoder(shared.EncoderDecoder, Classifier):
         num_steps: int,
         save_attention_weights: bool = False,
     ) -> tuple[mx.array, list[Any]]:
-        """Decode with the likeliest token at each step; also return each step's attention weights.
+        """Decode a batch greedily; return tokens (batch, num_steps), and the attention weights of each step.
 
         ``batch`` is (source, target, source lengths, labels); only the first tokens of the target
-        are used. Returns tokens of shape (batch, num_steps). Dropout is off.
+        are used. Dropout is off.
         """
         num_steps = checks.size("num_steps", num_steps)
         source, target, lengths, _ = batch
@@ -96,12 +96,12 @@ def _pick_likeliest(Y: mx.array) -> mx.array:
 
 
 class GRU(Module):
-    """Stacked layers of gated recurrent units: Cho et al. (2014)."""
+    """A multilayer network of gated recurrent units (Cho et al., 2014)."""
 
     def __init__(
         self, num_inputs: int, num_hiddens: int, num_layers: int, dropout: float = 0
     ) -> None:
-        """Create the layers; ``dropout``, from 0 to 1, is the share dropped between them in training.
+        """Create the layers; ``dropout``, from 0 to 1, is the share of outputs dropped between them in training.
 
         Raises ValueError or TypeError for arguments of the wrong type or range.
         """
@@ -114,7 +114,7 @@ class GRU(Module):
         self.rnn = [nn.GRU(hiddens if layer else inputs, hiddens) for layer in range(layers)]
 
     def forward(self, inputs: mx.array, H: mx.array | None = None) -> tuple[mx.array, mx.array]:
-        """Map (steps, batch, inputs) to (steps, batch, hiddens) and states (layers, batch, hiddens)."""
+        """Map ``inputs`` (steps, batch, inputs) to (steps, batch, hiddens) and a new state (layers, batch, hiddens)."""
         first_layer = self.rnn[0]
         arrays.check_sequence("inputs", inputs, first_layer.Wx.shape[1])
         if H is not None:
@@ -130,7 +130,7 @@ class GRU(Module):
 
 
 class Seq2SeqEncoder(Encoder):
-    """A GRU that reads a sentence: it returns the outputs at all steps, and the last states."""
+    """A GRU that reads a sentence, and returns its outputs at all steps and its final state."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class Seq2SeqEncoder(Encoder):
         init_all(self)
 
     def __call__(self, X: mx.array, *args: Any) -> tuple[mx.array, mx.array]:
-        """Map tokens (batch, steps) to (steps, batch, hiddens) and states (layers, batch, hiddens)."""
+        """Map tokens (batch, steps) to (steps, batch, hiddens) and a new state (layers, batch, hiddens)."""
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         return self.rnn(self.embedding(X.T.astype(mx.int32)))
 
@@ -259,9 +259,9 @@ def predict_seq2seq(
     device: mx.Device,
     save_attention_weights: bool = False,
 ) -> tuple[str, list[Any]]:
-    """Translate a sentence, its words separated by spaces; also return each step's attention weights.
+    """Translate a sentence greedily; return the translation, and the attention weights of each step.
 
-    The likeliest token is taken at each step, until ``<eos>`` or ``num_steps`` tokens.
+    Words are separated by spaces. Decoding stops at ``<eos>`` or after ``num_steps`` tokens.
     """
     shared.check_translation(net, src_sentence, src_vocab, tgt_vocab, num_steps)
     source, length = shared.encode_source(src_sentence, src_vocab, num_steps)
@@ -277,7 +277,7 @@ def predict_seq2seq(
 
 
 def _masked_loss(Y_hat: mx.array, Y: mx.array, lens: mx.array) -> mx.array:
-    """Return the mean over all steps of each example's cross-entropy, 0 past its length."""
+    """Return each example's mean cross-entropy over all steps; steps past its length contribute 0."""
     losses = nn.losses.cross_entropy(Y_hat, Y.astype(mx.int32))
     return sequence_mask(losses, lens).mean(axis=1)
 

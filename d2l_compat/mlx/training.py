@@ -20,7 +20,7 @@ class Module(shared.Steps, nn.Module):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "hparams":  # MLX would count its arrays as parameters a second time
+        if name == "hparams":  # MLX would register its arrays as parameters a second time
             object.__setattr__(self, name, value)
         else:
             super().__setattr__(name, value)
@@ -44,7 +44,7 @@ class Classifier(shared.ClassifierSteps, Module):
     """The base class of models that return logits, with classes on the last axis."""
 
     def accuracy(self, Y_hat: mx.array, Y: mx.array, averaged: bool = True) -> mx.array:
-        """Return the share of rows whose greatest logit is the label's; if not ``averaged``, 0 or 1 for each."""
+        """Return the share of rows whose greatest logit is at the label; if not ``averaged``, 0 or 1 for each row."""
         arrays.check_labels(Y_hat, Y)
         hits = (Y_hat.flatten(0, -2).argmax(axis=1) == Y.flatten()).astype(mx.float32)
         return hits.mean() if averaged else hits

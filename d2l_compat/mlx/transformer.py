@@ -1,7 +1,7 @@
 """The Transformer's encoder, and the parts that it shares with the decoder.
 
 The architecture is that of Vaswani et al. (2017), section 3.1: attention, then a small network
-at each position, and around both a residual connection and layer normalization.
+at each position, each with a residual connection and layer normalization.
 """
 
 import math
@@ -114,7 +114,7 @@ class TransformerEncoder(layers.TransformerEncoder, Encoder):
         """Encode tokens, integers of shape (batch, steps), as (batch, steps, num_hiddens).
 
         The embedding is scaled by sqrt(num_hiddens), so that the positional encoding does not
-        dominate it.
+        outweigh it.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         X = self.pos_encoding(self.embedding(X.astype(mx.int32)) * math.sqrt(self.num_hiddens))

@@ -30,7 +30,7 @@ def load_array(
     """Return batches of ``batch_size`` rows of each array, shuffled if ``is_train``.
 
     Arrays may also be NumPy's, or lists of numbers. Raises TypeError or ValueError if there are no rows, arrays differ
-    in length, or the size is below 1.
+    in length, or ``batch_size`` is below 1.
     """
     if isinstance(data_arrays, (tuple, list)):
         data_arrays = [*map(_to_tensor, data_arrays)]
@@ -64,9 +64,9 @@ def squared_loss(y_hat: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def sgd(params: Iterable[np.ndarray], lr: float, batch_size: int) -> None:
-    """Take a step of stochastic gradient descent in place, with gradients summed over ``batch_size`` examples.
+    """Take a step of stochastic gradient descent in place, dividing the gradients by ``batch_size``.
 
-    Raises TypeError or ValueError if a parameter has no gradient, or for a size below 1.
+    Raises TypeError or ValueError if a parameter has no gradient, or ``batch_size`` is below 1.
     """
     linear.check_descent(params, lr, batch_size)
     params = list(params)

@@ -162,10 +162,10 @@ class ResNeXtBlock(nn.Block):
         strides: int = 1,
         **kwargs: Any,
     ) -> None:
-        """Create the block; ``use_1x1conv`` maps the input to the output's channels and, by ``strides``, its size.
+        """Create the block; with ``use_1x1conv``, a 1 x 1 convolution gives the input the output's shape.
 
-        ``kwargs`` are those of any Gluon block. Raises TypeError or ValueError for sizes below 1, and if the groups do
-        not divide the bottleneck.
+        ``kwargs`` are those of any Gluon block. Raises TypeError or ValueError for sizes below 1, and if ``groups``
+        does not divide the bottleneck's channels.
         """
         super().__init__(**kwargs)
         width, num_groups = shared.bottleneck_sizes(

@@ -24,7 +24,7 @@ def show_trace_2d(f: Callable[[np.ndarray, np.ndarray], Any], results: Any) -> N
 
 
 def get_data_ch11(batch_size: int = 10, n: int = 1500) -> tuple[gluon.data.DataLoader, int]:
-    """Load the first ``n`` rows of D2L's airfoil data in shuffled batches, and the number of features, 5.
+    """Return shuffled batches of the first ``n`` rows of D2L's airfoil data, and the number of features, 5.
 
     All columns have mean 0 and variance 1. Raises TypeError or ValueError for sizes below 1, and what
     :func:`download` raises.

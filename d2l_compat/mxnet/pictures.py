@@ -64,7 +64,7 @@ def load_data_bananas(batch_size: int) -> Batches:
 def read_voc_images(
     voc_dir: str | Path, is_train: bool = True
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Read Pascal VOC's images, and for each an image with its pixels' classes as colours.
+    """Read Pascal VOC's images, and for each of them an image that shows its pixels' classes as colours.
 
     All are (height, width, 3), uint8 from 0 to 255, for training or testing. Raises FileNotFoundError if a file is
     not in the folder.
@@ -78,7 +78,7 @@ def _to_uint8(images: list[Any]) -> list[np.ndarray]:
 
 
 def voc_colormap2label() -> np.ndarray:
-    """Return the class, float32, of each colour, at the index (red * 256 + green) * 256 + blue."""
+    """Return a table, float32, with the class of each colour at the index (red * 256 + green) * 256 + blue."""
     return np.array(voc.labels_by_color(), dtype="float32")
 
 
@@ -96,8 +96,8 @@ def voc_label_indices(colormap: Any, colormap2label: np.ndarray) -> np.ndarray:
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
     """Crop the same random part, (height, width, 3), from two images (rows, columns, 3).
 
-    Raises ValueError or TypeError if the images differ in size, or ``height`` and ``width`` are not sizes, or are
-    larger than the images'.
+    Raises ValueError or TypeError if the images differ in size, or if ``height`` or ``width`` is below 1 or too
+    large for them.
     """
     voc.check_pair(feature, label, 2)
     rows, columns = voc.draw_crop(feature.shape[:2], height, width, lambda n: random.randint(0, n))
@@ -108,13 +108,13 @@ class VOCSegDataset(gluon.data.Dataset):
     """Random crops of Pascal VOC's images, with the classes of their pixels.
 
     Crops are (3, height, width), float32, normalized by ImageNet's mean and standard deviation; classes (height,
-    width), float32. Smaller images are left out.
+    width), float32. Images smaller than a crop are left out.
     """
 
     def __init__(self, is_train: bool, crop_size: tuple[int, int], voc_dir: str | Path) -> None:
         """Load the images; ``crop_size`` is (height, width).
 
-        Raises what :func:`read_voc_images` raises, and TypeError or ValueError for other crop sizes.
+        Raises what :func:`read_voc_images` raises, and TypeError or ValueError if ``crop_size`` is not such a pair.
         """
         self.crop_size = voc.check_crop_size(crop_size)
         features, labels = read_voc_images(voc_dir, is_train)

@@ -39,9 +39,9 @@ def split_data_ml100k(
     """Split the ratings that :func:`read_data_ml100k` returns into a training table and a test table.
 
     "random" puts each rating into the test table with the probability ``test_ratio``. "seq-aware" puts each user's
-    newest rating into it and ignores ``test_ratio``; the others are sorted by user and time, with columns 0 to 3.
-    Raises TypeError or ValueError if users or items are not numbered from 1 to their count, or if the mode or ratio is
-    invalid.
+    newest rating into it and ignores ``test_ratio``; the other ratings are sorted by user and time, and the columns are
+    named 0 to 3. Raises TypeError or ValueError if users or items are not numbered from 1 to ``num_users`` or
+    ``num_items``, or if the mode or ratio is invalid.
     """
 
     def draw(n: int) -> Any:
@@ -253,8 +253,8 @@ class CTRDataset(gluon.data.Dataset):
     """Advertisements, one per line of a file: 1 if clicked, else 0, then the values of its fields, separated by tabs.
 
     An example is a vector of ``num_feat`` indices and a list with the label. ``feat_mapper`` maps each field, counted
-    from 1, to the indices of its values, ``defaults`` to the index of its rare values. ``field_dims`` has the number of
-    indices of each field, and ``offsets`` the sum of these numbers over all fields before it.
+    from 1, to the indices of its values; ``defaults`` maps it to the index that its rare values share. ``field_dims``
+    has the number of indices of each field, and ``offsets`` the sum of these numbers over all fields before it.
     """
 
     def __init__(

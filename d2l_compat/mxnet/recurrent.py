@@ -71,7 +71,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
         self.init_params()
 
     def init_params(self) -> None:
-        """Draw the weights of the output layer with the standard deviation of those of ``rnn``."""
+        """Draw the weights of the output layer with the standard deviation of the weights of ``rnn``."""
         self.W_hq = np.random.randn(self.rnn.num_hiddens, self.vocab_size) * self.rnn.sigma
         self.b_q = np.zeros(self.vocab_size)
         for array in self.get_scratch_params():
@@ -148,12 +148,11 @@ class RNNModelScratch:
         init_state: Callable[..., Any],
         forward_fn: Callable[..., tuple[np.ndarray, Any]],
     ) -> None:
-        """Create the parameters, ``params``, and store the functions.
+        """Create ``params`` with ``get_params(vocab_size, num_hiddens, device)``.
 
-        ``get_params(vocab_size, num_hiddens, device)`` returns parameters, ``init_state(batch_size, num_hiddens,
-        device)`` a state, and ``forward_fn(X, state, params)`` logits (steps * batch, vocab_size) and the new state,
-        for X (steps, batch, vocab_size). Raises TypeError or ValueError if these are not callable, or for sizes below
-        1.
+        ``init_state(batch_size, num_hiddens, device)`` returns a state; ``forward_fn(X, state, params)`` returns logits
+        (steps * batch, vocab_size) for X (steps, batch, vocab_size), and the state. Raises TypeError or ValueError if
+        these are not functions, or sizes are below 1.
         """
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = checks.size("num_hiddens", num_hiddens)
@@ -238,7 +237,7 @@ def train_epoch_ch8(
 
     ``loss(y_hat, y)`` is averaged; ``updater`` is called with ``batch_size=1``. Gradients are clipped to the norm 1.
     With ``use_random_iter`` each batch begins with a new state, otherwise with the last state of the previous batch.
-    Raises TypeError or ValueError if a function is not callable, or there is no batch (X, Y).
+    Raises TypeError or ValueError if ``net``, ``loss`` or ``updater`` is not callable, or there is no batch (X, Y).
     """
     for what, function in ("net", net), ("loss", loss), ("updater", updater):
         checks.check_callable(what, function)

@@ -88,7 +88,7 @@ class GRU(Module):
     """A multilayer network of gated recurrent units (Cho et al., 2014)."""
 
     def __init__(self, num_hiddens: int, num_layers: int, dropout: float = 0) -> None:
-        """Create the layers; ``dropout``, from 0 to 1, is the share dropped between them in training.
+        """Create the layers; ``dropout``, from 0 to 1, is the share of outputs dropped between them in training.
 
         Raises ValueError or TypeError for arguments of the wrong type or range.
         """
@@ -179,7 +179,7 @@ class Seq2SeqEncoder(Encoder):
     def forward(self, X: np.ndarray, *args: Any) -> tuple[np.ndarray, Any]:
         """Map tokens (batch, steps) to (steps, batch, hiddens) and the state of :class:`GRU`.
 
-        If D2L_VERSION is 0.17, the state is the only element of a list.
+        If D2L_VERSION is 0.17, the state is wrapped in a list.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         outputs, state = self.rnn(self.embedding(X.T))
@@ -201,7 +201,7 @@ class Seq2Seq(EncoderDecoder):
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
-        """Return the mean cross-entropy of tokens except ``tgt_pad``; if not ``averaged``, each loss, 0 for padding."""
+        """Return the mean cross-entropy, without padding; if not ``averaged``, one loss per token, 0 for padding."""
         losses = super().loss(Y_hat, Y, averaged=False)
         counts = (Y.reshape(-1) != self.tgt_pad).astype(losses.dtype)
         losses = losses * counts
@@ -247,7 +247,7 @@ def train_seq2seq(
         dec_X = np.concatenate((bos, Y[:, :-1]), axis=1)
         with autograd.record():
             Y_hat = shared.discard_state(net(X, dec_X, X_lens))
-            # Each example's mean over all its steps, with 0 past its length.
+            # Each example's mean over all steps; steps past its length contribute 0.
             loss = sequence_mask(cross_entropy(Y_hat, Y), Y_lens).mean(axis=1).sum()
         loss.backward()
         clip_gradients(net, 1)

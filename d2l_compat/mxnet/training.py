@@ -53,7 +53,7 @@ class Module(shared.Steps, nn.Block):
 
 
 class Classifier(shared.ClassifierSteps, Module):
-    """The base class of models whose outputs are logits of classes, on the last axis."""
+    """The base class of models that return logits, with classes on the last axis."""
 
     def accuracy(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
         """Return the share of rows whose greatest logit is at the label; if not ``averaged``, 0 or 1 for each row."""
@@ -63,7 +63,7 @@ class Classifier(shared.ClassifierSteps, Module):
         return hits.mean() if averaged else hits
 
     def loss(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
-        """Return the mean cross-entropy of logits (..., classes) and labels (...); if not ``averaged``, each loss."""
+        """Return the mean cross-entropy of Y_hat (..., classes) and Y (...); if not ``averaged``, one per label."""
         arrays.check_labels(Y_hat, Y)
         losses = cross_entropy(Y_hat, Y).reshape(-1)
         return losses.mean() if averaged else losses
@@ -82,7 +82,7 @@ class DataModule(shared.DataModule):
     def get_tensorloader(
         self, tensors: Any, train: bool, indices: slice = slice(0, None)
     ) -> gluon.data.DataLoader:
-        """Return batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
+        """Return batches of ``self.batch_size`` rows from ``indices``, shuffled for training."""
         dataset = gluon.data.ArrayDataset(*[_to_numpy(tensor)[indices] for tensor in tensors])
         return gluon.data.DataLoader(dataset, self.batch_size, shuffle=train)
 
@@ -96,7 +96,7 @@ class Trainer(shared.Trainer):
         """Attach ``model`` to this trainer, and move it to the trainer's device."""
         super().prepare_model(model)
         if self.gpus:
-            # A model's own method may return a list.
+            # A model's own `collect_params` may return a list.
             nn.Block.collect_params(model).reset_ctx(self.gpus[0])
             model.set_scratch_params_device(self.gpus[0])
 
@@ -144,7 +144,7 @@ def cross_entropy(Y_hat: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def _to_numpy(tensor: Any) -> Any:
-    # A data loader stacks the rows of NumPy arrays at once, but those of MXNet's one by one.
+    # A data loader stacks rows of NumPy arrays at once, but rows of MXNet arrays one by one.
     return tensor.asnumpy() if isinstance(tensor, np.ndarray) else tensor
 
 

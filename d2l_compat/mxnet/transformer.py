@@ -138,7 +138,7 @@ class TransformerEncoder(Encoder):
     ) -> np.ndarray:
         """Encode tokens, integers of shape (batch, steps), as (batch, steps, num_hiddens).
 
-        The embedding is scaled by sqrt(num_hiddens), so that the encoding does not outweigh it.
+        The embedding is scaled by sqrt(num_hiddens), so that the positional encoding does not outweigh it.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens))

@@ -28,9 +28,9 @@ class TokenEmbedding(vectors.TokenEmbedding):
 def batchify(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Turn examples (center, context, noise words) into a batch of four float32 arrays.
 
-    They are centers (batch, 1), contexts and noise (batch, longest), padded with 0, a mask that is 1 at words and 0 at
-    padding, and labels that are 1 at words of the context, of the same shape. Raises TypeError or ValueError if there
-    are no examples, or they are of another form.
+    They are the centers (batch, 1); the contexts and noise words (batch, longest), padded with 0; a mask of the same
+    shape, 1 at words and 0 at padding; and labels of the same shape, 1 at words of the context. Raises TypeError or
+    ValueError if there are no examples, or they are of another form.
     """
     centers, contexts_negatives, masks, labels = (
         np.array(array, dtype="float32") for array in words.pad_examples(data)
@@ -41,10 +41,10 @@ def batchify(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 def load_data_ptb(
     batch_size: int, max_window_size: int, num_noise_words: int
 ) -> tuple[gluon.data.DataLoader, Vocab]:
-    """Load the Penn Treebank in shuffled batches, made by :func:`batchify`, and the vocabulary.
+    """Load the Penn Treebank: return shuffled batches, made by :func:`batchify`, and the vocabulary.
 
     Each word has a context of up to ``max_window_size`` words on either side, and ``num_noise_words`` noise words for
-    each word of it. Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
+    each context word. Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
     """
     examples, vocab = words.draw_examples(batch_size, max_window_size, num_noise_words)
     dataset = gluon.data.SimpleDataset(examples)

@@ -29,7 +29,7 @@ def synthetic_data(w: Tensor, b: Any, num_examples: int) -> tuple[Tensor, Tensor
 def load_array(data_arrays: Sequence[Tensor], batch_size: int, is_train: bool = True) -> DataLoader:
     """Return batches of ``batch_size`` rows of each tensor, shuffled if ``is_train``.
 
-    Raises TypeError or ValueError if there are no rows, tensors differ in length, or the size is below 1.
+    Raises TypeError or ValueError if there are no rows, tensors differ in length, or ``batch_size`` is below 1.
     """
     linear.check_rows(arrays, data_arrays, batch_size, is_train)
     return make_loader(TensorDataset(list(data_arrays)), batch_size, bool(is_train))
@@ -54,10 +54,10 @@ def squared_loss(y_hat: Tensor, y: Tensor) -> Tensor:
 
 
 def sgd(params: Iterable[Tensor], lr: float, batch_size: int) -> None:
-    """Take a step of stochastic gradient descent in place, with gradients summed over ``batch_size`` examples.
+    """Take a step of stochastic gradient descent in place, dividing the gradients by ``batch_size``.
 
-    Afterwards the gradients are set to zero. Raises TypeError or ValueError if a parameter has no gradient, or for a
-    size below 1.
+    Afterwards the gradients are set to zero. Raises TypeError or ValueError if a parameter has no gradient, or
+    ``batch_size`` is below 1.
     """
     linear.check_descent(params, lr, batch_size)
     params = list(params)

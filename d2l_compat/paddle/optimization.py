@@ -25,7 +25,7 @@ def show_trace_2d(f: Callable[[Tensor, Tensor], Any], results: Any) -> None:
 
 
 def get_data_ch11(batch_size: int = 10, n: int = 1500) -> tuple[DataLoader, int]:
-    """Load the first ``n`` rows of D2L's airfoil data in shuffled batches, and the number of features, 5.
+    """Return shuffled batches of the first ``n`` rows of D2L's airfoil data, and the number of features, 5.
 
     All columns have mean 0 and variance 1. Raises TypeError or ValueError for sizes below 1, and what
     :func:`download` raises.
@@ -57,8 +57,8 @@ def train_ch11(
 
     def step(X: Tensor, y: Tensor) -> None:
         squared_loss(net(X), y).mean().backward()
-        # D2L's programs set gradients to zero in place, which Paddle allows only without gradients.
-        # Many create new parameters instead of changing the given ones.
+        # D2L's optimizers set gradients to zero in place, which Paddle allows only in `no_grad`.
+        # Many of them return new parameters instead of changing the given ones.
         with paddle.no_grad():
             parameters[:] = trainer_fn(parameters[:], states, hyperparams) or parameters
 

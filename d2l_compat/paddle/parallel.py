@@ -77,7 +77,7 @@ def train_ch13(
     num_epochs: int,
     devices: Sequence[Any] | None = None,
 ) -> None:
-    """Train with :func:`train_batch_ch13` on the first of ``devices``, by default the first GPU, or the CPU.
+    """Train with :func:`train_batch_ch13` on the first of ``devices``, by default the first GPU, or else the CPU.
 
     Loss and accuracy are plotted, and printed at the end. Raises TypeError or ValueError if ``net`` is not a layer,
     ``num_epochs`` is below 1, or there is no batch (X, y).

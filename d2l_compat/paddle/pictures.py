@@ -68,7 +68,7 @@ def load_data_bananas(batch_size: int) -> Batches:
 def read_voc_images(
     voc_dir: str | Path, is_train: bool = True
 ) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
-    """Read Pascal VOC's images, and for each an image with its pixels' classes as colours.
+    """Read Pascal VOC's images, and for each of them an image that shows its pixels' classes as colours.
 
     All are (3, height, width), uint8 from 0 to 255, for training or testing. Raises FileNotFoundError if a file is
     not in the folder.
@@ -79,7 +79,7 @@ def read_voc_images(
 
 
 def voc_colormap2label() -> Tensor:
-    """Return the class, int64, of each colour, at the index (red * 256 + green) * 256 + blue."""
+    """Return a table, int64, with the class of each colour at the index (red * 256 + green) * 256 + blue."""
     return paddle.to_tensor(voc.labels_by_color())
 
 
@@ -97,8 +97,8 @@ def voc_label_indices(colormap: Any, colormap2label: Tensor) -> Tensor:
 def voc_rand_crop(feature: Any, label: Any, height: int, width: int) -> tuple[Any, Any]:
     """Crop the same random part, (3, height, width), from two images (3, rows, columns).
 
-    Raises ValueError or TypeError if the images differ in size, or ``height`` and ``width`` are not sizes, or are
-    larger than the images'.
+    Raises ValueError or TypeError if the images differ in size, or if ``height`` or ``width`` is below 1 or too
+    large for them.
     """
     voc.check_pair(feature, label, 0)
     rows, columns = voc.draw_crop(
@@ -111,13 +111,13 @@ class VOCSegDataset(Dataset[Any]):
     """Random crops of Pascal VOC's images, with the classes of their pixels.
 
     Crops are (3, height, width), float32, normalized by ImageNet's mean and standard deviation; classes (height,
-    width), int64. Smaller images are left out.
+    width), int64. Images smaller than a crop are left out.
     """
 
     def __init__(self, is_train: bool, crop_size: tuple[int, int], voc_dir: str | Path) -> None:
         """Load the images; ``crop_size`` is (height, width).
 
-        Raises what :func:`read_voc_images` raises, and TypeError or ValueError for other crop sizes.
+        Raises what :func:`read_voc_images` raises, and TypeError or ValueError if ``crop_size`` is not such a pair.
         """
         self.crop_size = voc.check_crop_size(crop_size)
         features, labels = read_voc_images(voc_dir, is_train)

@@ -16,13 +16,13 @@ class RotaryEncoding(layers.RotaryEncoding, PositionTable):
     """Rotary position embedding (RoPE, Su et al., 2021): queries and keys rotated by their positions.
 
     The dot product of a rotated query and a rotated key depends only on the two vectors and the distance between their
-    positions. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes (x cos a - y sin a,
-    x sin a + y cos a), a = position_scale * i * base^(-2l/d) radians, d = ``num_hiddens``.
+    positions. Dimensions are rotated in pairs: (x, y) of pair l at position i becomes
+    (x cos a - y sin a, x sin a + y cos a), with a = position_scale * i * base^(-2l/d) radians and d = ``num_hiddens``.
 
     There are two layouts, and weights trained with one do not fit the other. "interleaved", as in the paper,
     pairs dimension 0 with 1, 2 with 3, and so on; "halves" pairs 0 with d/2, 1 with d/2 + 1, and so on.
 
-    It has no parameters and is not part of ``state_dict``.
+    The layer has no parameters and is not part of ``state_dict``.
     """
 
     def _make_layers(self) -> None:
@@ -31,9 +31,9 @@ class RotaryEncoding(layers.RotaryEncoding, PositionTable):
     def forward(self, X: Tensor, offset: int = 0) -> Tensor:
         """Rotate ``X`` by the positions offset, offset + 1, and so on.
 
-        ``X`` is floating point, shape (batch, steps, num_hiddens), where the batch may be batch * heads;
-        the result has its shape and dtype. Raises ValueError or TypeError if ``X`` does not fit, or
-        ``offset`` is not an integer of at least 0 or goes past ``max_len``.
+        ``X`` is floating point, shape (batch, steps, num_hiddens), or (batch * heads, steps, num_hiddens); the
+        result has its shape and dtype. Raises ValueError or TypeError if ``X`` does not fit, if ``offset`` is
+        not an integer of at least 0, or if a position reaches ``max_len``.
         """
         arrays.check_encoding(X, self.num_hiddens)
         arrays.check_positions(offset, X, self.max_len)
@@ -51,11 +51,11 @@ class RotaryEncoding(layers.RotaryEncoding, PositionTable):
 
 
 def alibi_slopes(num_heads: int) -> Tensor:
-    """Return the slope of each head for ALiBi (Press et al., 2022): the decrease of its scores per position of distance.
+    """Return each head's slope for ALiBi (Press et al., 2022): how much scores fall per position of distance.
 
-    It is 2^(-8h/H) for head h, counted from 1, of H = ``num_heads``. If H is not a power of two, the slopes follow the
-    authors' code. The shape is (num_heads,), in Paddle's default dtype. A head's ``score_bias`` for query i and key j
-    is -slope * (i - j). Raises ValueError or TypeError if ``num_heads`` is not an integer of at least 1.
+    Head h of H = ``num_heads``, counted from 1, has the slope 2^(-8h/H). If H is not a power of two, the slopes follow
+    the authors' code. The shape is (num_heads,), in Paddle's default dtype. A head's ``score_bias`` for query i and key
+    j is -slope * (i - j). Raises ValueError or TypeError if ``num_heads`` is not an integer of at least 1.
     """
     slopes = encoding.slopes(checks.size("num_heads", num_heads))
     return paddle.to_tensor(slopes).astype(paddle.get_default_dtype())

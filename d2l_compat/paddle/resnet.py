@@ -15,7 +15,7 @@ class Residual(nn.Layer):
     """The residual block of He et al. (2016), section 3.2.
 
     The output of two 3 x 3 convolutions with batch normalization, the first with these ``strides``, is added to the
-    input; with ``use_1x1conv`` the input first passes a 1 x 1 convolution with the same strides.
+    input; with ``use_1x1conv`` the input first passes through a 1 x 1 convolution with the same strides.
     """
 
     @signatures.parse_arguments

@@ -92,7 +92,7 @@ class GRU(Module):
     def __init__(
         self, num_inputs: int, num_hiddens: int, num_layers: int, dropout: float = 0
     ) -> None:
-        """Create the layers; ``dropout``, from 0 to 1, is the share dropped between them in training.
+        """Create the layers; ``dropout``, from 0 to 1, is the share of outputs dropped between them in training.
 
         Raises ValueError or TypeError for arguments of the wrong type or range.
         """
@@ -155,7 +155,7 @@ class Seq2Seq(EncoderDecoder):
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Return the mean cross-entropy of tokens except ``tgt_pad``; if not ``averaged``, each loss, 0 for padding."""
+        """Return the mean cross-entropy, without padding; if not ``averaged``, one loss per token, 0 for padding."""
         losses = super().loss(Y_hat, Y, averaged=False)
         counts = (Y.flatten() != self.tgt_pad).astype(losses.dtype)
         losses = losses * counts
@@ -254,7 +254,7 @@ def predict_seq2seq(
 
 
 def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
-    """Return each example's cross-entropy, averaged over all steps, with 0 past its length."""
+    """Return each example's mean cross-entropy over all steps; steps past its length contribute 0."""
     losses = F.cross_entropy(Y_hat, Y.astype("int64"), reduction="none")
     return sequence_mask(losses, lens).mean(axis=1)
 

@@ -25,7 +25,7 @@ class Module(shared.Steps, nn.Layer):
         return paddle.optimizer.SGD(self.lr, parameters=self.parameters())
 
     def apply_init(self, inputs: Any, init: Any = None) -> None:
-        """Call the model once, so that every layer has its sizes; then initialize ``self.net``."""
+        """Call the model once, to infer all sizes; then apply ``init`` to each layer of ``self.net``."""
         self.forward(*inputs)
         if init is not None:
             self.net.apply(init)
@@ -58,7 +58,7 @@ def remove_empty_buffers(layer: nn.Layer) -> Iterator[None]:
 
 
 class Classifier(shared.ClassifierSteps, Module):
-    """The base class of models whose outputs are logits of classes, on the last axis."""
+    """The base class of models that return logits, with classes on the last axis."""
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """Return the share of rows whose greatest logit is at the label; if not ``averaged``, 0 or 1 for each row."""
@@ -67,7 +67,7 @@ class Classifier(shared.ClassifierSteps, Module):
         return hits.mean() if averaged else hits
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Return the mean cross-entropy of logits (..., classes) and labels (...); if not ``averaged``, each loss."""
+        """Return the mean cross-entropy of Y_hat (..., classes) and Y (...); if not ``averaged``, one per label."""
         arrays.check_labels(Y_hat, Y)
         losses = F.cross_entropy(_to_rows(Y_hat), Y.flatten().astype("int64"), reduction="none")
         return losses.mean() if averaged else losses
@@ -90,7 +90,7 @@ class DataModule(shared.DataModule):
     def get_tensorloader(
         self, tensors: Any, train: bool, indices: slice = slice(0, None)
     ) -> DataLoader:
-        """Return batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
+        """Return batches of ``self.batch_size`` rows from ``indices``, shuffled for training."""
         dataset = TensorDataset([tensor[indices] for tensor in tensors])
         return make_loader(dataset, self.batch_size, train)
 

@@ -47,7 +47,7 @@ class AddNorm(nn.Layer):
     """A residual connection, then layer normalization: LayerNorm(x + dropout(y)); section 5.4."""
 
     def __init__(self, norm_shape: int | list[int], dropout: float) -> None:
-        """Create the layer, which normalizes over the last dimensions of the inputs, of sizes ``norm_shape``.
+        """Create the layer; it normalizes over the last dimensions, whose sizes are ``norm_shape``.
 
         Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1.
         """
@@ -66,9 +66,8 @@ class TransformerEncoderBlock(layers.TransformerEncoderBlock, nn.Layer):
     """Self-attention and a position-wise network, each with :class:`AddNorm`; section 3.1.
 
     ``TransformerEncoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias=False)``,
-    or with the sizes that all follow from ``num_hiddens`` (key_size, query_size, value_size,
-    num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads, dropout,
-    use_bias=False), as D2L 0.17's ``EncoderBlock``.
+    or the longer form of D2L 0.17, with sizes that follow from ``num_hiddens``: (key_size, query_size, value_size,
+    num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads, dropout, use_bias=False).
     """
 
     def _make_layers(self, norm_shape: int | list[int], **block: Any) -> None:
@@ -97,13 +96,13 @@ class TransformerEncoder(layers.TransformerEncoder, Encoder):
     def _make_layers(self, vocab_size: int, num_blks: int, **block: Any) -> None:
         self.embedding = nn.Embedding(vocab_size, self.num_hiddens)
         self.pos_encoding = PositionalEncoding(self.num_hiddens, block["dropout"])
-        # Their names are their numbers, as in D2L, so that weights saved there load here.
+        # The blocks are named by their numbers, as in D2L, so that weights saved there load here.
         self.blks = nn.Sequential(*(TransformerEncoderBlock(**block) for _ in range(num_blks)))
 
     def forward(self, X: Tensor, valid_lens: Tensor | None = None, *args: Any) -> Tensor:
         """Encode tokens, integers of shape (batch, steps), as (batch, steps, num_hiddens).
 
-        The embedding is scaled by sqrt(num_hiddens), so that the encoding does not outweigh it.
+        The embedding is scaled by sqrt(num_hiddens), so that the positional encoding does not outweigh it.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         X = self.pos_encoding(self.embedding(X.astype("int64")) * math.sqrt(self.num_hiddens))

@@ -31,7 +31,7 @@ def load_array(
 ) -> tf.data.Dataset:
     """Return batches of ``batch_size`` rows of each tensor, shuffled if ``is_train``.
 
-    Raises TypeError or ValueError if there are no rows, tensors differ in length, or the size is below 1.
+    Raises TypeError or ValueError if there are no rows, tensors differ in length, or ``batch_size`` is below 1.
     """
     linear.check_rows(arrays, data_arrays, batch_size, is_train)
     return batches(data_arrays, batch_size, shuffle=bool(is_train))
@@ -56,9 +56,9 @@ def squared_loss(y_hat: Array, y: Array) -> Tensor:
 
 
 def sgd(params: Iterable[tf.Variable], grads: Iterable[Any], lr: float, batch_size: int) -> None:
-    """Take a step of stochastic gradient descent in place, with ``grads`` summed over ``batch_size`` examples.
+    """Take a step of stochastic gradient descent in place, dividing ``grads`` by ``batch_size``.
 
-    Raises TypeError or ValueError if a parameter has no gradient, or for a size below 1.
+    Raises TypeError or ValueError if a parameter has no gradient, or ``batch_size`` is below 1.
     """
     linear.check_descent(params, lr, batch_size)
     if not isinstance(grads, Iterable) or isinstance(grads, (str, bytes)):

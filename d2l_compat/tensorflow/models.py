@@ -160,9 +160,9 @@ class ResNeXtBlock(keras.Model):
         use_1x1conv: bool = False,
         strides: int = 1,
     ) -> None:
-        """Create the block; ``use_1x1conv`` maps the input to the output's channels and, by ``strides``, its size.
+        """Create the block; with ``use_1x1conv``, a 1 x 1 convolution gives the input the output's shape.
 
-        Raises TypeError or ValueError for sizes below 1, and if the groups do not divide the bottleneck.
+        Raises TypeError or ValueError for sizes below 1, and if ``groups`` does not divide the bottleneck's channels.
         """
         super().__init__()
         width, num_groups = shared.bottleneck_sizes(

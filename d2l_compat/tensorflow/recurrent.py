@@ -75,7 +75,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
         self.init_params()
 
     def init_params(self) -> None:
-        """Draw the weights of the output layer with the standard deviation of those of ``rnn``."""
+        """Draw the weights of the output layer with the standard deviation of the weights of ``rnn``."""
         shape = self.rnn.num_hiddens, self.vocab_size
         self.W_hq = tf.Variable(tf.random.normal(shape) * self.rnn.sigma)
         self.b_q = tf.Variable(tf.zeros(self.vocab_size))
@@ -138,7 +138,7 @@ class RNNLM(RNNLMScratch):
 
 
 def _run_steps_first(layer: keras.layers.RNN, inputs: Tensor, state: Any) -> list[Any]:
-    """Call a layer with (steps, batch, inputs), which Keras 2 supports with ``time_major``, and Keras 3 does not."""
+    """Call a layer with (steps, batch, inputs), as Keras 2 does with ``time_major``, which Keras 3 lacks."""
     if not hasattr(layer, "_compiled"):  # Keras's eager loop is six times slower
         layer._compiled = tf.function(layer)
     if getattr(layer, "time_major", False):
@@ -158,11 +158,11 @@ class RNNModelScratch:
         forward_fn: Callable[..., tuple[Tensor, Any]],
         get_params: Callable[..., Sequence[tf.Variable]],
     ) -> None:
-        """Create the parameters, and store the functions.
+        """Create the parameters with ``get_params(vocab_size, num_hiddens)``.
 
-        ``get_params(vocab_size, num_hiddens)`` returns parameters, ``init_state(batch_size, num_hiddens)`` a state, and
-        ``forward_fn(X, state, params)`` logits (steps * batch, vocab_size) and the new state, for X (steps, batch,
-        vocab_size). Raises TypeError or ValueError if these are not callable, or for sizes below 1.
+        ``init_state(batch_size, num_hiddens)`` returns a state; ``forward_fn(X, state, params)`` returns logits
+        (steps * batch, vocab_size) for X (steps, batch, vocab_size), and the state. Raises TypeError or ValueError if
+        these are not functions, or sizes are below 1.
         """
         self.vocab_size = checks.size("vocab_size", vocab_size)
         self.num_hiddens = checks.size("num_hiddens", num_hiddens)
@@ -248,9 +248,9 @@ def train_epoch_ch8(
 ) -> tuple[float, float]:
     """Train for one epoch; return the perplexity, and tokens per second.
 
-    ``loss(y, y_hat)`` is a Keras loss, a mean; ``updater`` is a Keras optimizer. Gradients are clipped to the norm 1.
-    With ``use_random_iter`` each batch begins with a new state, otherwise with the last state of the previous batch.
-    Raises TypeError or ValueError if arguments are of the wrong type, or there is no batch (X, Y).
+    ``loss(y, y_hat)`` is a Keras loss that returns a mean; ``updater`` is a Keras optimizer. Gradients are clipped to
+    the norm 1. With ``use_random_iter`` each batch begins with a new state, otherwise with the last state of the
+    previous batch. Raises TypeError or ValueError if arguments are of the wrong type, or there is no batch (X, Y).
     """
     checks.check_callable("net", net)
     checks.check_callable("loss", loss)

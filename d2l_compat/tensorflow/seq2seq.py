@@ -163,7 +163,7 @@ class GRU(Module):
     def forward(self, inputs: Tensor, H: Any = None) -> tuple[Tensor, list[Tensor]]:
         """Map (steps, batch, inputs) to (steps, batch, hiddens) and the new state.
 
-        ``H``, the previous state, and the new one are lists with a tensor (batch, hiddens) for each layer.
+        The previous state, ``H``, and the new one are lists with a tensor (batch, hiddens) for each layer.
         """
         if H is None:
             shape = (dynamic_shape(inputs)[1], self.hparams["num_hiddens"])
@@ -248,7 +248,7 @@ class Seq2Seq(EncoderDecoder):
         Module.validation_step(self, batch)
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Return the mean cross-entropy of tokens except ``tgt_pad``; if not ``averaged``, each loss, 0 for padding."""
+        """Return the mean cross-entropy, without padding; if not ``averaged``, one loss per token, 0 for padding."""
         losses = super().loss(Y_hat, Y, averaged=False)
         counts = tf.cast(tf.reshape(Y, (-1,)) != self.tgt_pad, losses.dtype)
         losses *= counts
@@ -336,6 +336,6 @@ def predict_seq2seq(
 
 
 def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
-    """Return each example's cross-entropy, averaged over all steps, with 0 past its length."""
+    """Return each example's mean cross-entropy over all steps; steps past its length contribute 0."""
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(Y, Y_hat)
     return tf.reduce_mean(sequence_mask(losses, lens), axis=1)

@@ -21,8 +21,8 @@ nn_Module = keras.Model
 class Module(shared.Steps, keras.Model):
     """The base class of models: define ``loss``, and ``self.net`` or ``forward``.
 
-    It is a Keras model. While a ``Trainer`` fits it, ``training`` is True or False, and is the
-    default of the argument ``training`` in each call of the model and of its layers.
+    It is a Keras model. While a ``Trainer`` fits it, the attribute ``training`` is True or False; calls of the model
+    and of its layers use this value unless they pass another.
     """
 
     training: bool | None
@@ -34,7 +34,7 @@ class Module(shared.Steps, keras.Model):
 
         ``kwargs`` are those of any Keras model: ``name``, ``dtype``, ``trainable``.
         """
-        super(shared.Steps, self).__init__(**kwargs)  # Keras's own, which takes arguments
+        super(shared.Steps, self).__init__(**kwargs)  # Keras's `__init__`, which takes arguments
         if "loss" in vars(self):
             del self.loss  # Keras 3's attribute, which would hide the method
         self.save_hyperparameters(ignore=["kwargs"])
@@ -43,7 +43,7 @@ class Module(shared.Steps, keras.Model):
         self.built = has_default_build(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call ``forward`` with these arguments; ``training`` is True or False for this call only."""
+        """Call ``forward`` with these arguments; ``training=``, if given, applies to this call only."""
         if self.training is not None:
             kwargs.setdefault("training", self.training)
         name_training_for_keras_2(kwargs)
@@ -82,16 +82,16 @@ def _find_variables(value: Any) -> Iterator[tf.Variable]:
 
 
 def has_default_build(layer: keras.layers.Layer) -> bool:
-    """Return whether a layer only builds its sublayers, at their first call.
+    """Return whether a layer has no ``build`` of its own, since its sublayers are built at their first call.
 
-    Such a layer is marked as built. Otherwise Keras would first call it with symbolic inputs, and
+    Its ``__init__`` then marks it as built. Otherwise Keras would first call it with symbolic inputs, and
     warn about ``*args``.
     """
     return type(layer).build is keras.layers.Layer.build
 
 
 class Classifier(shared.ClassifierSteps, Module):
-    """The base class of models whose outputs are logits of classes, on the last axis."""
+    """The base class of models that return logits, with classes on the last axis."""
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """Return the share of rows whose greatest logit is at the label; if not ``averaged``, 0 or 1 for each row."""
@@ -100,7 +100,7 @@ class Classifier(shared.ClassifierSteps, Module):
         return tf.reduce_mean(hits) if averaged else hits
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Return the mean cross-entropy of logits (..., classes) and labels (...); if not ``averaged``, each loss."""
+        """Return the mean cross-entropy of Y_hat (..., classes) and Y (...); if not ``averaged``, one per label."""
         logits, labels = _to_rows(Y_hat, Y)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         return tf.reduce_mean(losses) if averaged else losses
@@ -125,7 +125,7 @@ class DataModule(shared.DataModule):
     def get_tensorloader(
         self, tensors: Any, train: bool, indices: slice = slice(0, None)
     ) -> tf.data.Dataset:
-        """Return batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
+        """Return batches of ``self.batch_size`` rows from ``indices``, shuffled for training."""
         return batches([tensor[indices] for tensor in tensors], self.batch_size, train)
 
 
@@ -172,10 +172,10 @@ class Trainer(shared.Trainer):
 
 
 class Update:
-    """An optimizer's step, which is compiled after a few steps if the optimizer is one of Keras's.
+    """An optimizer's step, which is compiled after a few calls if the optimizer is one of Keras's.
 
-    Keras's ``fit`` compiles it too: if executed eagerly, Adam takes half of a small model's time. Tracing takes as long
-    as about fifteen steps.
+    Keras's ``fit`` compiles it too: if executed eagerly, Adam takes half of a small model's training time. Tracing
+    takes as long as about fifteen steps.
     """
 
     EAGER_STEPS = 4
@@ -187,7 +187,7 @@ class Update:
     def __call__(self, optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
         """Update ``variables`` with their ``gradients``, as ``optimizer.apply_gradients`` does."""
         targets = [optimizer, *variables]
-        # They change if the reader freezes a layer, or uses another optimizer.
+        # The targets change if the reader freezes a layer, or uses another optimizer.
         if list(map(id, targets)) != list(map(id, self.targets)):
             self.targets = targets
             self.steps = 0
@@ -203,7 +203,7 @@ class Update:
 
 
 def clip_gradients(gradients: Sequence[Any], max_norm: float) -> list[Any]:
-    # An embedding's gradient has a slice for each occurrence of a token; the norm is that of their sum.
+    # An embedding's gradient has a slice for each occurrence of a token; add them up before taking the norm.
     dense = [tf.convert_to_tensor(g) if isinstance(g, tf.IndexedSlices) else g for g in gradients]
     clipped: list[Any] = tf.clip_by_global_norm(dense, max_norm)[0]
     return clipped

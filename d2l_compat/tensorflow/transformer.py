@@ -306,7 +306,7 @@ class TransformerEncoder(Encoder):
         """Encode tokens, integers of shape (batch, steps), as (batch, steps, num_hiddens).
 
         ``valid_lens``, (batch,), are the sentences' lengths; ``training=True`` activates dropout. The
-        embedding is scaled by sqrt(num_hiddens), so that the encoding does not outweigh it. Raises
+        embedding is scaled by sqrt(num_hiddens), so that the positional encoding does not outweigh it. Raises
         ValueError or TypeError for input that does not fit.
         """
         layer_inputs.check_tokens(X, self.embedding.input_dim)

@@ -30,7 +30,7 @@ def load_array(
 ) -> DataLoader[Any]:
     """Return batches of ``batch_size`` rows of each tensor, shuffled if ``is_train``.
 
-    Raises TypeError or ValueError if there are no rows, tensors differ in length, or the size is below 1.
+    Raises TypeError or ValueError if there are no rows, tensors differ in length, or ``batch_size`` is below 1.
     """
     linear.check_rows(arrays, data_arrays, batch_size, is_train)
     return DataLoader(TensorDataset(*data_arrays), batch_size, shuffle=bool(is_train))
@@ -55,10 +55,10 @@ def squared_loss(y_hat: Tensor, y: Tensor) -> Tensor:
 
 
 def sgd(params: Iterable[Tensor], lr: float, batch_size: int) -> None:
-    """Take a step of stochastic gradient descent in place, with gradients summed over ``batch_size`` examples.
+    """Take a step of stochastic gradient descent in place, dividing the gradients by ``batch_size``.
 
-    Afterwards the gradients are set to zero. Raises TypeError or ValueError if a parameter has no gradient, or for a
-    size below 1.
+    Afterwards the gradients are set to zero. Raises TypeError or ValueError if a parameter has no gradient, or
+    ``batch_size`` is below 1.
     """
     linear.check_descent(params, lr, batch_size)
     params = list(params)

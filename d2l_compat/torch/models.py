@@ -140,7 +140,7 @@ class SoftmaxRegression(Classifier):
 
 
 def init_cnn(module: Any) -> None:
-    """Draw Xavier's uniform weights for a linear or convolutional layer that has its sizes; for use in ``net.apply``."""
+    """Draw Xavier's uniform weights for a linear or convolutional layer of known size, for use in ``net.apply``."""
     has_sizes = not isinstance(module, LazyModuleMixin)
     if isinstance(module, (nn.Linear, nn.Conv2d)) and has_sizes:
         nn.init.xavier_uniform_(module.weight)
@@ -184,9 +184,9 @@ class ResNeXtBlock(nn.Module):
         use_1x1conv: bool = False,
         strides: int = 1,
     ) -> None:
-        """Create the block; ``use_1x1conv`` maps the input to the output's channels and, by ``strides``, its size.
+        """Create the block; with ``use_1x1conv``, a 1 x 1 convolution gives the input the output's shape.
 
-        Raises TypeError or ValueError for sizes below 1, and if the groups do not divide the bottleneck.
+        Raises TypeError or ValueError for sizes below 1, and if ``groups`` does not divide the bottleneck's channels.
         """
         super().__init__()
         width, num_groups = shared.bottleneck_sizes(

@@ -71,7 +71,7 @@ def train_ch13(
     num_epochs: int,
     devices: Sequence[Any] | None = None,
 ) -> None:
-    """Train with :func:`train_batch_ch13` on ``devices``, by default all GPUs, or the CPU.
+    """Train with :func:`train_batch_ch13` on ``devices``, by default all GPUs, or else the CPU.
 
     Loss and accuracy are plotted, and printed at the end. Raises TypeError or ValueError if ``net`` is not a layer,
     ``num_epochs`` is below 1, or there is no batch (X, y).

@@ -75,7 +75,7 @@ class RNNLMScratch(shared.LanguageModelSteps, Classifier):
         self.init_params()
 
     def init_params(self) -> None:
-        """Draw the weights of the output layer with the standard deviation of those of ``rnn``."""
+        """Draw the weights of the output layer with the standard deviation of the weights of ``rnn``."""
         self.W_hq = nn.Parameter(
             torch.randn(self.rnn.num_hiddens, self.vocab_size) * self.rnn.sigma
         )
@@ -138,10 +138,7 @@ class RNNLM(RNNLMScratch):
 
 
 class RNNModelScratch:
-    """D2L 0.17's language model from scratch, built from functions.
-
-    It has ``params``, and is called with tokens and a state.
-    """
+    """D2L 0.17's language model from scratch, built from functions; it is called with tokens and a state."""
 
     def __init__(
         self,
@@ -152,7 +149,7 @@ class RNNModelScratch:
         init_state: Callable[..., Any],
         forward_fn: Callable[..., tuple[Tensor, Any]],
     ) -> None:
-        """Create the parameters with ``get_params(vocab_size, num_hiddens, device)``.
+        """Create ``params`` with ``get_params(vocab_size, num_hiddens, device)``.
 
         ``init_state(batch_size, num_hiddens, device)`` returns a state; ``forward_fn(X, state, params)`` returns logits
         (steps * batch, vocab_size) for X (steps, batch, vocab_size), and the state. Raises TypeError or ValueError if
@@ -247,8 +244,8 @@ def train_epoch_ch8(
 
     ``loss(y_hat, y)`` is averaged; ``updater`` is an optimizer, or a function that is called with ``batch_size=1``.
     Gradients are clipped to the norm 1. With ``use_random_iter`` each batch begins with a new state, otherwise with the
-    last state of the previous batch. Raises TypeError or ValueError if these are not callable, or there is no batch
-    (X, Y).
+    last state of the previous batch. Raises TypeError or ValueError if ``net``, ``loss`` or ``updater`` is not
+    callable, or there is no batch (X, Y).
     """
     checks.check_callable("net", net)
     checks.check_callable("loss", loss)

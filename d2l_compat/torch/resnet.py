@@ -18,7 +18,7 @@ class Residual(nn.Module):
     ``Residual(num_channels, use_1x1conv=False, strides=1)`` takes the number of input channels from its first input;
     ``Residual(input_channels, num_channels, use_1x1conv=False, strides=1)`` specifies it. The output of two 3 x 3
     convolutions with batch normalization, the first with these ``strides``, is added to the input; with ``use_1x1conv``
-    the input first passes a 1 x 1 convolution with the same strides.
+    the input first passes through a 1 x 1 convolution with the same strides.
     """
 
     @overload
@@ -77,7 +77,7 @@ def _stage(inputs: int, outputs: int) -> nn.Sequential:
 
 
 def _conv(inputs: int | None, outputs: int, kernel_size: int, strides: int = 1) -> nn.Conv2d:
-    """Create a convolution that keeps height and width if ``strides`` is 1; if ``inputs`` is None, its first call sets it."""
+    """Create a convolution that keeps height and width if ``strides`` is 1; the first call sets missing ``inputs``."""
     if inputs is None:
         return nn.LazyConv2d(outputs, kernel_size, strides, padding=kernel_size // 2)
     return nn.Conv2d(inputs, outputs, kernel_size, strides, padding=kernel_size // 2)

@@ -1,4 +1,4 @@
-"""Classification of sentences: IMDb's film reviews by sentiment, and SNLI's pairs by inference."""
+"""Classification of sentences: IMDb's film reviews by sentiment, and SNLI's pairs of sentences by their relation."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ __all__ = ["SNLIDataset", "load_data_imdb", "load_data_snli", "predict_sentiment
 def load_data_imdb(
     batch_size: int, num_steps: int = 500
 ) -> tuple[DataLoader[Any], DataLoader[Any], Vocab]:
-    """Load IMDb's film reviews in batches: shuffled training batches, test batches, and the vocabulary.
+    """Load IMDb's film reviews: return shuffled training batches, test batches, and the vocabulary.
 
     A batch is token indices (batch, num_steps) and labels (batch,), 1 for positive and 0 for negative reviews, both
     int64. Longer reviews are cut off, shorter ones padded with ``<unk>``. Raises TypeError or ValueError for sizes
@@ -46,7 +46,7 @@ class SNLIDataset(sentences.SNLI, Dataset[Any]):
 def load_data_snli(
     batch_size: int, num_steps: int = 50
 ) -> tuple[DataLoader[Any], DataLoader[Any], Vocab]:
-    """Load batches of :class:`SNLIDataset`: shuffled training batches, test batches, and the vocabulary.
+    """Load :class:`SNLIDataset`: return shuffled training batches, test batches, and the vocabulary.
 
     Raises TypeError or ValueError for sizes below 1, and what :func:`download_extract` raises.
     """

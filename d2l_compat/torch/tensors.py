@@ -63,12 +63,12 @@ def astype(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def numpy(x: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Convert ``x``, on the CPU, to a NumPy array of the same shape and dtype, without its gradient."""
+    """Convert ``x``, which must be on the CPU, to a NumPy array of its shape and dtype, without its gradient."""
     return x.detach().numpy(*args, **kwargs)
 
 
 def repeat(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Repeat ``x`` along each dimension by the given numbers: ``Tensor.repeat``."""
+    """Repeat ``x`` a given number of times along each dimension: ``Tensor.repeat``."""
     return x.repeat(*args, **kwargs)
 
 

@@ -24,14 +24,14 @@ class Module(shared.Steps, nn.Module):
         return torch.optim.SGD(self.parameters(), lr=self.lr)
 
     def apply_init(self, inputs: Any, init: Any = None) -> None:
-        """Call the model once, so that every layer has its sizes; then initialize ``self.net``."""
+        """Call the model once, to infer all sizes; then apply ``init`` to each layer of ``self.net``."""
         self.forward(*inputs)
         if init is not None:
             self.net.apply(init)
 
 
 class Classifier(shared.ClassifierSteps, Module):
-    """The base class of models whose outputs are logits of classes, on the last axis."""
+    """The base class of models that return logits, with classes on the last axis."""
 
     def accuracy(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """Return the share of rows whose greatest logit is at the label; if not ``averaged``, 0 or 1 for each row."""
@@ -40,7 +40,7 @@ class Classifier(shared.ClassifierSteps, Module):
         return hits.mean() if averaged else hits
 
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
-        """Return the mean cross-entropy of logits (..., classes) and labels (...); if not ``averaged``, each loss."""
+        """Return the mean cross-entropy of Y_hat (..., classes) and Y (...); if not ``averaged``, one per label."""
         arrays.check_labels(Y_hat, Y)
         reduction = "mean" if averaged else "none"
         return F.cross_entropy(Y_hat.flatten(0, -2), Y.flatten().long(), reduction=reduction)
@@ -59,7 +59,7 @@ class DataModule(shared.DataModule):
     def get_tensorloader(
         self, tensors: Any, train: bool, indices: slice = slice(0, None)
     ) -> DataLoader[Any]:
-        """Return batches of ``self.batch_size`` rows out of ``indices``, shuffled for training."""
+        """Return batches of ``self.batch_size`` rows from ``indices``, shuffled for training."""
         dataset = TensorDataset(*(tensor[indices] for tensor in tensors))
         return DataLoader(dataset, self.batch_size, shuffle=train)
 

@@ -47,7 +47,7 @@ class AddNorm(nn.Module):
     """A residual connection, then layer normalization: LayerNorm(x + dropout(y)); section 5.4."""
 
     def __init__(self, norm_shape: int | list[int], dropout: float) -> None:
-        """Create the layer, which normalizes over the last dimensions of the inputs, of sizes ``norm_shape``.
+        """Create the layer; it normalizes over the last dimensions, whose sizes are ``norm_shape``.
 
         Raises ValueError or TypeError for a ``dropout`` that is not from 0 to 1.
         """
@@ -66,9 +66,8 @@ class TransformerEncoderBlock(layers.TransformerEncoderBlock, nn.Module):
     """Self-attention and a position-wise network, each with :class:`AddNorm`; section 3.1.
 
     ``TransformerEncoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias=False)``,
-    or with the sizes that all follow from ``num_hiddens`` (key_size, query_size, value_size,
-    num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads, dropout,
-    use_bias=False), as D2L 0.17's ``EncoderBlock``.
+    or the longer form of D2L 0.17, with sizes that follow from ``num_hiddens``: (key_size, query_size, value_size,
+    num_hiddens, norm_shape, ffn_num_input, ffn_num_hiddens, num_heads, dropout, use_bias=False).
     """
 
     def _make_layers(self, norm_shape: int | list[int], **block: Any) -> None:
@@ -104,7 +103,7 @@ class TransformerEncoder(layers.TransformerEncoder, Encoder):
     def forward(self, X: Tensor, valid_lens: Tensor | None = None, *args: Any) -> Tensor:
         """Encode tokens, integers of shape (batch, steps), as (batch, steps, num_hiddens).
 
-        The embedding is scaled by sqrt(num_hiddens), so that the encoding does not outweigh it.
+        The embedding is scaled by sqrt(num_hiddens), so that the positional encoding does not outweigh it.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
         X = self.pos_encoding(self.embedding(X.long()) * math.sqrt(self.num_hiddens))
