@@ -30,8 +30,8 @@ def install(framework: str) -> None:
 
     Installed packages keep their versions; importing the framework fails if one is too old.
 
-    Raises ValueError for an unknown framework, RuntimeError with pip's own message if pip fails, and
-    RuntimeError if D2L_COMPAT_INSTALL is never, as in an environment installed from the locks.
+    Raises ValueError for an unknown framework, RuntimeError with pip's own message if pip fails, and RuntimeError
+    if a package is missing and D2L_COMPAT_INSTALL=never, as in an environment installed from the locks.
     """
     if framework not in PYTHON_FRAMEWORKS:
         raise ValueError(f"framework {framework!r}: need one of {', '.join(PYTHON_FRAMEWORKS)}")
@@ -107,7 +107,7 @@ def _pip_install(*arguments: str) -> str:
 
 
 def _list_installed_versions() -> dict[str, str]:
-    """Return each distribution's version; if two have the same name, that of the first, which is imported."""
+    """Return each distribution's version; of two with the same name, that of the first, the one Python imports."""
     versions: dict[str, str] = {}
     for distribution in metadata.distributions():
         has_fields = {"Name", "Version"} <= {*distribution.metadata}

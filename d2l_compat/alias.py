@@ -4,7 +4,7 @@ Afterwards ``from d2l import torch as d2l``, ``import d2l.jax`` and the like imp
 ``d2l_compat``, even if an upstream ``d2l`` is installed. :func:`remove` undoes this. In Jupyter,
 ``%load_ext d2l_compat`` and ``%unload_ext d2l_compat`` do the same.
 
-Some of D2L's pages import MXNet before ``d2l``. MXNet is then imported as ``d2l_compat.mxnet`` imports it.
+Some of D2L's pages import MXNet before ``d2l``. MXNet is patched then too, as by ``d2l_compat.mxnet``.
 """
 
 import sys
@@ -53,7 +53,7 @@ class _Alias(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Restore the spec of a module that ran already; this import has replaced it."""
+        """Restore a module's original spec, which Python has replaced by the one for ``d2l``."""
         spec = module.__spec__
         if spec is not None and spec.loader_state is not None:
             module.__spec__ = spec.loader_state
@@ -67,7 +67,7 @@ def _find_mxnet(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         execute = spec.loader.exec_module
 
         def execute_with_removed_names(module: ModuleType) -> None:
-            # The name is computed, so that this does not count as an import in other frameworks' programs.
+            # The name is computed, since a literal import would add the module to every page's fingerprint.
             with import_module(f"d2l_compat._{name}_numpy").add_removed_names():
                 execute(module)
 

@@ -31,7 +31,7 @@ class Framework:
     title: str
     module: str  # the module in d2l_compat, named as in upstream's d2l
     packages: tuple[Package, ...]  # imported by that module; none if it is not Python
-    # Imported by ``packages`` without being required.
+    # Packages that ``packages`` import without requiring them.
     undeclared_dependencies: tuple[Package, ...] = ()
     kernel: str = "python3"
     services: tuple[str, ...] = ("Colab", "Kaggle", "Binder")  # those that start this kernel

@@ -6,7 +6,7 @@ from d2l_compat._shared.checks import Arrays, check_callable, message
 
 
 def check_arguments(arrays: Arrays, net_D: Any, net_G: Any, loss: Any, **inputs: Any) -> int:
-    """Check two networks, a loss, and equally many real examples and noise; return their number."""
+    """Check the networks, the loss, and that all inputs have the same number of rows; return this number."""
     for what, function in ("net_D", net_D), ("net_G", net_G), ("loss", loss):
         check_callable(what, function)
     for what, array in inputs.items():

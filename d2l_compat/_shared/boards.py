@@ -152,4 +152,4 @@ def _display(figure: Any) -> None:
         from IPython import display
 
         display.display(figure)
-        display.clear_output(wait=True)  # once the next figure is displayed
+        display.clear_output(wait=True)  # waits until the next figure is displayed

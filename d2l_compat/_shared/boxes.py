@@ -59,7 +59,7 @@ def _to_floats(what: str, x: Any, shape: tuple[int | None, ...], axes: str) -> N
 
 
 def _to_anchors(anchors: Any) -> Numbers:
-    """Return anchors (anchors, 4), which may come as a batch of one."""
+    """Return anchors as (anchors, 4); they may be given as a batch of one, (1, anchors, 4)."""
     if len(getattr(anchors, "shape", ())) == 2:
         return _to_floats("anchors", anchors, (None, 4), "anchors, 4")
     return _to_floats("anchors", anchors, (1, None, 4), "1, anchors, 4")[0]
@@ -218,8 +218,8 @@ def _overlaps(boxes1: Numbers, boxes2: Numbers) -> Numbers:
 def anchor_targets(anchors: Any, labels: Any) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
     """Return training targets of ``anchors`` (1, anchors, 4) for ``labels`` (batch, boxes, 5), each a class and box.
 
-    Offsets (batch, anchors * 4); a mask of the same shape, 1 for anchors with a box and else 0; and classes
-    (batch, anchors), counted from 1, with 0 for the background.
+    These are offsets (batch, anchors * 4); their mask, 1 for anchors with a box and 0 for others, of the same shape;
+    and classes (batch, anchors), counted from 1, where 0 is the background.
     """
     boxes = _to_anchors(anchors)
     labels = _to_floats("labels", labels, (None, None, 5), "batch, boxes, 5")
@@ -265,11 +265,11 @@ def detect(
     nms_threshold: Any,
     pos_threshold: Any,
 ) -> Numbers:
-    """Return class, confidence and box of each anchor, (batch, anchors, 6), the selected ones first, by confidence.
+    """Return class, confidence and box of each anchor (batch, anchors, 6), boxes kept by non-maximum suppression first.
 
     ``cls_probs`` (batch, classes + 1, anchors) has the background first, ``offset_preds`` is (batch, anchors * 4),
-    ``anchors`` (1, anchors, 4). The class is -1 for boxes that overlap a better one, and for boxes with a confidence
-    below ``pos_threshold``. The latter get the confidence that they are background.
+    ``anchors`` (1, anchors, 4). The class is -1 for boxes that are not kept, and for those with a confidence below
+    ``pos_threshold``, whose confidence becomes that of the background.
     """
     nms_threshold = fraction("nms_threshold", nms_threshold)
     pos_threshold = fraction("pos_threshold", pos_threshold)

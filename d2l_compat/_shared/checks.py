@@ -201,7 +201,7 @@ class Arrays(ABC):
     def expected_input(self, projection: Any, inputs: Any) -> tuple[int | None, str | None]:
         """Return the last dimension and the dtype that a linear layer requires of ``inputs``; None allows any.
 
-        In a framework where dtypes must agree, ``projection`` may also be a normalization layer.
+        ``projection`` may also be a normalization layer, in frameworks whose layers and inputs must have one dtype.
         """
 
     def shape(self, x: Any) -> Sequence[Any]:
@@ -266,7 +266,7 @@ class Arrays(ABC):
     ) -> bool:
         """Check that inputs fit a layer's weights; return False if the weights' size is still unknown.
 
-        ``size`` is the size given to the layer, if the projection does not have it.
+        ``size`` is the input size given to the layer, for a projection that does not store its own.
         """
         expected_size, dtype = self.expected_input(projection, inputs)
         size = size or expected_size
@@ -355,7 +355,7 @@ class Arrays(ABC):
     def check_sentence_pair(
         self, tokens: Any, segments: Any, vocab_size: int, max_len: int
     ) -> None:
-        """Check at most ``max_len`` token indices, and the segment of each: 0 or 1 for its sentence."""
+        """Check token indices, at most ``max_len`` per example, and segments of the same shape: 0 or 1."""
         self.check_tokens(tokens, vocab_size, "tokens")
         self.check_positions(0, tokens, max_len)
         scope = "of two sentences"
@@ -465,7 +465,7 @@ class Arrays(ABC):
             raise TypeError(message(what, "dtype bool", "a dtype of numbers"))
 
     def check_head_merge(self, X: Any, num_heads: int) -> int:
-        """Check a batch that has every example once for each head; return ``num_heads`` as an int."""
+        """Check separate heads (batch * heads, steps, num_hiddens / heads); return ``num_heads`` as an int."""
         self.check_rank("X", X, ("batch * heads", "steps", "num_hiddens / heads"))
         self._check_numbers("X", X)
         num_heads = integer("num_heads", num_heads, 1)

@@ -54,8 +54,8 @@ def corr2d(X: Any, K: Any) -> Any:
     if min(*K.shape, rows, columns) < 1:
         got = f"shape {tuple(K.shape)} for X of shape {tuple(X.shape)}"
         raise ValueError(message("K", got, "at least one row and column, and no more than X has"))
-    # One product for each number of the kernel, as large as the result, is fast in any framework, and
-    # changes no array in place.
+    # A sum of arrays of the result's shape, one for each number of the kernel, is fast in any framework.
+    # It changes no array in place.
     try:
         first, *others = [
             K[i, j] * X[i : i + rows, j : j + columns] for i in range(height) for j in range(width)
@@ -100,7 +100,7 @@ def mean_accuracy(net: Any, data_iter: Any) -> float:
 
 
 def hit_rate(count_hits: Callable[[Any, Any], float], data_iter: Any) -> float:
-    """Return the fraction of right predictions, which ``count_hits(X, y)`` counts in each batch."""
+    """Return the fraction of right predictions; ``count_hits(X, y)`` returns their number in a batch."""
     hits, count = 0.0, 0
     for X, y in batches(data_iter):
         hits += count_hits(X, y)

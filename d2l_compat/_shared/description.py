@@ -13,7 +13,7 @@ CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 # Smaller numbers count as zero: a GPU rounds them to zero, a CPU may not.
 SMALLEST_NORMAL = np.finfo(np.float32).smallest_normal
 
-# Both languages have the same numbers in the same order.
+# Both languages have the same placeholders in the same order.
 ENGLISH_WORDS = SimpleNamespace(
     title='"{}": ',
     heat_map=(

@@ -35,8 +35,8 @@ def rotations(
 def slopes(num_heads: int) -> NDArray[np.float64]:
     """Return a slope for each head, Press et al. (2022): 2^(-8h/H) for head h of H, counted from 1.
 
-    If H is not a power of two, they are as in the authors' code: the slopes for the power below, and then every
-    second one of those for the power above.
+    If H is not a power of two, they are as in the authors' code: the slopes for the next lower power, then every
+    second slope for the next higher one.
     """
     power = 1 << (num_heads.bit_length() - 1)  # the largest power of two that is at most num_heads
     power_slopes = 2.0 ** (-8 * np.arange(1, power + 1) / power)

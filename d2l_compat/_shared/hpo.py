@@ -45,7 +45,7 @@ class RandomSearcher(HPOSearcher):
         self.save_hyperparameters()
 
     def sample_configuration(self) -> Config:
-        """Return ``initial_config`` at the first call, and then a number drawn for each name."""
+        """Return ``initial_config`` at the first call; after that, draw a value for each name."""
         config, self.initial_config = self.initial_config, None
         if config is not None:
             return dict(config)
@@ -96,7 +96,7 @@ class HPOTuner(HyperParameters):
     objective: Callable[..., Any]
 
     def __init__(self, scheduler: HPOScheduler, objective: Callable[..., Any]) -> None:
-        """Set the scheduler, and a function ``objective(**config)`` that returns an error, a number or a tensor.
+        """Set the scheduler, and a function ``objective(**config)`` that returns an error, as a number or a tensor.
 
         Raises TypeError if ``scheduler`` has no ``suggest``, or ``objective`` is not callable.
         """

@@ -76,7 +76,7 @@ class RotaryEncoding(_LayerSignature):
         """Compute the angles for an even number ``num_hiddens`` of features; in multi-head attention, a head's width.
 
         Positions are from 0 to ``max_len`` - 1. ``position_scale`` multiplies them: with 0.5, twice as many
-        lie in the range of angles (position interpolation, Chen et al., 2023).
+        fit in the same range of angles (position interpolation, Chen et al., 2023).
         Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()

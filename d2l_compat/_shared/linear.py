@@ -19,7 +19,7 @@ from d2l_compat._shared.checks import (
 
 
 def check_rows(arrays: Arrays, data_arrays: Any, batch_size: Any, is_train: Any) -> None:
-    """Check arrays of equally many rows, at least one, a batch size, and whether rows are shuffled."""
+    """Check arrays with the same number of rows, at least one, the batch size and ``is_train``."""
     need = "a tuple or a list of tensors"
     if not isinstance(data_arrays, (tuple, list)) or not data_arrays:
         raise TypeError(message("data_arrays", format_value(data_arrays), need))
@@ -38,7 +38,7 @@ def check_rows(arrays: Arrays, data_arrays: Any, batch_size: Any, is_train: Any)
 def check_product(arrays: Arrays, X: Any, w: Any, b: Any) -> Any:
     """Check inputs (..., features), weights (features, outputs) or (features,), and a bias for the outputs.
 
-    Return the bias, a Python number as a float.
+    Return the bias; a Python number is converted to a float.
     """
     arrays.check_instance("X", X)
     check_weights(arrays, w)

@@ -8,7 +8,7 @@ from d2l_compat._shared.checks import message
 
 
 def add_to_class(Class: type) -> Callable[[Callable[..., Any]], None]:
-    """Decorate a function to become a method of ``Class``, including its existing objects.
+    """Return a decorator that adds a function to ``Class`` as a method, also for existing objects.
 
     Raises TypeError if ``Class`` is not a class.
     """

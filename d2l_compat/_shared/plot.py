@@ -1,7 +1,7 @@
 """Line plots and heat maps, the same for every framework.
 
-matplotlib is imported by the first plot. Jupyter gets each figure as an SVG, which is sharp at any zoom; as a PNG, for
-viewers that do not show SVGs, or not those of untrusted notebooks; and as text, which is also the SVG's description.
+matplotlib is imported by the first plot. Jupyter gets each figure as an SVG, which is sharp at any zoom; as a PNG,
+since some viewers show no SVGs, or none in untrusted notebooks; and as text, which is also the SVG's description.
 """
 
 import os
@@ -201,7 +201,7 @@ def color_scale(what: str, grid: NDArray[Any]) -> tuple[float, float]:
 def draw_cells(
     axes: Any, number: int, matrix: NDArray[Any], cmap: str, low: float, high: float
 ) -> Any:
-    """Draw a heat map, whose ``number`` in its figure counts from 0, and return its image."""
+    """Draw a heat map, the one with this ``number`` in its figure, from 0; return its image."""
     # Without interpolation each number is a sharp cell at any zoom.
     image = axes.imshow(matrix, cmap=cmap, vmin=low, vmax=high, interpolation="none")
     image.set_gid(f"{CELLS}{number + 1}")
@@ -311,7 +311,7 @@ def as_svg(figure: Any) -> str:
 
 
 def as_png(figure: Any) -> tuple[bytes, dict[str, Any]]:
-    """Return the figure as a PNG of twice a usual screen's resolution, with its width there and its description."""
+    """Return a PNG of the figure at twice a usual screen's resolution, with its width on such a screen and alt text."""
     write_chinese(figure)
     png = BytesIO()
     figure.savefig(png, format="png", bbox_inches="tight", dpi=2 * CSS_DPI)

@@ -38,7 +38,7 @@ def hit_and_auc(rankedlist: Any, test_matrix: Any, k: int) -> tuple[int, float]:
 def evaluate(
     score: Score, test_input: Any, candidates: Any, num_users: int, num_items: int
 ) -> tuple[float, float]:
-    """Return the means over all users of the hits among the first 50 items, and of the area under the ROC curve.
+    """Return the mean number of hits among the first 50 items, and the mean area under the ROC curve, over all users.
 
     For each user, all items are ranked except those in ``candidates``, which the user knows already.
     """
@@ -100,7 +100,7 @@ def train_ranking(
     devices: list[Any],
     eval_step: int,
 ) -> None:
-    """Train with rankings; plot hits and areas after every ``eval_step`` epochs, and print the last ones."""
+    """Run ``step`` on each batch; plot hit rate and AUC after every ``eval_step`` epochs, and print the last ones."""
     eval_step = size("eval_step", eval_step)
     animator = _make_animator(num_epochs, 1, "test hit rate", "test AUC")
     timer = Timer()

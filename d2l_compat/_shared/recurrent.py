@@ -19,7 +19,7 @@ class LanguageModelSteps(ClassifierSteps):
     exp: Callable[[Any], Any]  # the framework's
 
     def training_step(self, batch: Any) -> Any:
-        """Return the loss of a batch, tokens first and the next tokens last; draw the perplexity."""
+        """Return the loss of a batch, whose tokens come first and whose next tokens come last; draw the perplexity."""
         loss = self.loss(self(*batch[:-1]), batch[-1])
         self.plot("ppl", self.exp(loss), train=True)
         return loss

@@ -54,8 +54,8 @@ def frozen_lake(seed: int | None) -> dict[str, Any]:
     ``env``
         the environment, with the interface of gym: see :class:`Environment`
 
-    With a ``seed``, the random actions are as in gym; with None, they differ each time. Raises ImportError if gymnasium is missing,
-    TypeError or ValueError unless the seed is None or an integer of at least 0.
+    With a ``seed``, the random actions are as in gym; with None, they differ each time. Raises ImportError if
+    gymnasium is missing, TypeError or ValueError unless the seed is None or an integer of at least 0.
     """
     seed = _check_seed(seed)
     env = Environment(import_package(GYMNASIUM).make(FROZEN_LAKE, is_slippery=False), seed)
@@ -218,7 +218,7 @@ def _to_actions(what: str, values: Any) -> NDArray[np.int64]:
 
 
 def _color_scale(what: str, values: Numbers) -> tuple[float, float]:
-    """Return one colour scale for all steps, on which equal values are dark."""
+    """Return one colour scale for all steps; if all values are the same, they are dark on it."""
     low, high = plot.color_scale(what, values)
     return low, high if low < high else low + 1
 

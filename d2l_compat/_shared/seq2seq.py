@@ -81,7 +81,7 @@ class Progress:
     """The training loop of ``train_seq2seq``, which draws the loss per token and prints the speed."""
 
     def __init__(self, num_epochs: int, net: Any, layer: type, tgt_vocab: Any, lr: float) -> None:
-        """Check the arguments. Raises ValueError or TypeError unless ``net`` is a ``layer``, and the others are valid."""
+        """Check the arguments. Raises ValueError or TypeError unless ``net`` is a ``layer`` and the others valid."""
         self.num_epochs = checks.size("num_epochs", num_epochs)
         checks.check_instance("net", net, layer, "a model that is a layer")
         _check_attributes("tgt_vocab", tgt_vocab, VOCAB, "to_tokens")

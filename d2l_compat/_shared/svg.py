@@ -50,7 +50,7 @@ def add_alt_text(svg: str, description: str) -> str:
 
 
 def _squares(colors: Any) -> str:
-    """Return a path for each colour, in the order of the first cells; omit transparent cells."""
+    """Return a path for each colour, in the order in which the colours first occur; omit transparent cells."""
     paths: dict[str, list[str]] = {}
     for row, column in np.ndindex(colors.shape[:2]):
         *color, alpha = colors[row, column]
@@ -68,7 +68,7 @@ def _gradient(corners: list[tuple[float, float]], colors: Any) -> str:
         for offset in np.linspace(0, 1, STOPS)
         for red, green, blue, _ in [colors(offset, bytes=True)]
     )
-    # A page may have several drawings. Gradients of the same name are then the same.
+    # The id depends on the stops, since all drawings on a web page share the ids.
     name = f"{BAR}_{sha256(stops.encode()).hexdigest()[:8]}"
     rectangle = f'x="{left:g}" y="{top:g}" width="{right - left:g}" height="{bottom - top:g}"'
     return (

@@ -36,7 +36,7 @@ class Model(HyperParameters):
         raise undefined_method_error(self, "loss")
 
     def plot(self, key: str, value: Any, train: bool) -> None:
-        """Draw a number of training or of validation at the current epoch.
+        """Draw ``value``, a number from training or from validation, at the current epoch.
 
         Raises RuntimeError if the model has no ``Trainer``.
         """

@@ -95,7 +95,7 @@ def _open(file: BufferedReader, suffix: str, max_size: int) -> ZipFile | TarFile
 
 
 def _check_gzip(file: GzipFile, max_size: int) -> None:
-    """Read to the end, where gzip verifies its check sum; a tar inside ends before that."""
+    """Read to the end, where gzip verifies its check sum; reading only the tar inside would stop before it."""
     while file.read(_CHUNK_SIZE):
         _check_size(file.tell(), max_size)
     file.seek(0)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from d2l_compat._shared.checks import check_instance, message
 from d2l_compat._shared.data.files import rephrase_os_errors
 
-Numbers = dict[int, dict[str, int]]  # for each field, counted from 1, the number of each value
+Numbers = dict[int, dict[str, int]]  # by field, counted from 1: the number for each value
 Row = tuple[str, ...]
 
 
 def read(data_path: str | Path, num_feat: int) -> tuple[NDArray[np.float32], list[Row]]:
-    """Read labels and the values of ``num_feat`` fields from a file with a label and values per line, separated by tabs.
+    """Read labels and values of ``num_feat`` fields from a file: in each line a label and values, separated by tabs.
 
     Lines with more or fewer values are skipped.
     """

@@ -73,10 +73,10 @@ def rephrase_os_errors(what: str, path: Path, need: str) -> Iterator[None]:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder against other processes, so that the next one finds the file.
+    """Lock a folder, so that two processes do not download or unpack the same file into it at once.
 
-    The lock is a file in the system's temporary folder, since the folder itself may be read-only, and should contain only data.
-    There are at most 256 locks; folders that share one only wait for each other.
+    The lock is a file in the system's temporary folder, since the folder itself may be read-only, and should contain
+    only data. There are at most 256 locks; folders that share one only wait for each other.
     """
     from filelock import FileLock  # imported on first use, since it imports asyncio
 

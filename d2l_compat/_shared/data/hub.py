@@ -110,9 +110,9 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
     folder, the file there is checked, and ``folder`` gets a link to it; nothing is downloaded.
 
     Raises KeyError for a name that ``DATA_HUB`` does not have, FileNotFoundError if the folder of ``D2L_DATA`` has no
-    such file, ConnectionError if the download fails, ValueError if its check sum is wrong or it is too large, OSError if it
-    cannot be written, and ValueError or TypeError for an address or a check sum of another form. A check sum with a
-    wrong number of digits causes a warning, and the file is not checked.
+    such file, ConnectionError if the download fails, ValueError if the file's check sum is wrong or it is too large,
+    OSError if it cannot be written, and ValueError or TypeError for an address or a check sum of another form. A check
+    sum with a wrong number of digits causes a warning, and the file is not checked.
     """
     url, name, check_sum = _resolve(url, sha1_hash)
     check_instance("folder", folder, (str, os.PathLike), "a folder's name")

@@ -63,7 +63,7 @@ def _split_newest(data: Any) -> tuple[Any, Any]:
 def list_interactions(
     data: Any, num_users: int, num_items: int, feedback: str
 ) -> tuple[list[int], list[int], list[int], Interactions]:
-    """Return users and items, counted from 0, their ratings, and a matrix of these, or the items of each user."""
+    """Return users and items, counted from 0, ratings and their matrix or, for implicit feedback, each user's items."""
     _check_table(data, num_users, num_items)
     users = data.iloc[:, 0].to_numpy().astype(int) - 1
     items = data.iloc[:, 1].to_numpy().astype(int) - 1

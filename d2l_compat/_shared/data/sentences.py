@@ -23,7 +23,7 @@ Examples = tuple[Numbers, Numbers]
 
 
 def read_imdb(data_dir: str | Path, is_train: bool) -> tuple[list[str], list[int]]:
-    """Read film reviews and their labels, for training or testing: positive ones, 1, then negative ones, 0.
+    """Read film reviews and their labels, for training or testing: first the positive ones (1), then the negative (0).
 
     Each kind is sorted by file names. Raises FileNotFoundError if there is no such folder.
     """
@@ -102,7 +102,7 @@ class SNLI:
     tensor: Callable[[Any], Any]  # the framework's
 
     def __init__(self, dataset: Any, num_steps: int, vocab: Any = None) -> None:
-        """Encode ``dataset``, a result of :func:`read_snli`; ``vocab`` defaults to its words that occur at least 5 times.
+        """Encode ``dataset``, as from :func:`read_snli`; ``vocab`` defaults to its words that occur at least 5 times.
 
         Raises TypeError or ValueError for other arguments.
         """

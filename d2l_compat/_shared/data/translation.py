@@ -50,7 +50,7 @@ def tokenize(text: str, num_examples: int | None) -> tuple[list[list[str]], list
 
 
 def check_sizes(*sizes: int) -> None:
-    """Check that ``batch_size``, ``num_steps``, ``num_train`` and ``num_val`` are at least 1; the last two are optional."""
+    """Check that ``batch_size``, ``num_steps`` and, if given, ``num_train`` and ``num_val`` are at least 1."""
     for what, size in zip(("batch_size", "num_steps", "num_train", "num_val"), sizes, strict=False):
         checks.size(what, size)
 

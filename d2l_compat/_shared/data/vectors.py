@@ -19,7 +19,7 @@ class TokenEmbedding:
     """Pretrained word vectors, by a name in ``DATA_HUB``: glove.6b.50d, glove.6b.100d, glove.42b.300d, wiki.en.
 
     ``embedding[tokens]`` are the vectors of a list of tokens, (tokens, length), float32; unknown tokens have the vector
-    of ``<unk>``, zeros. ``idx_to_token`` lists all tokens, ``token_to_idx`` has their indices, ``idx_to_vec`` the vectors.
+    of ``<unk>``, zeros. ``idx_to_token`` has all tokens, ``token_to_idx`` their indices, ``idx_to_vec`` their vectors.
     """
 
     tensor: Callable[[Any], Any]  # the framework's

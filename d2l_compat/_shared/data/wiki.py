@@ -18,14 +18,14 @@ from d2l_compat._shared.data.text import Vocab, fit_length, tokenize
 
 PAD, MASK, CLS, SEP = "<pad>", "<mask>", "<cls>", "<sep>"
 MIN_FREQ = 5  # words that occur less often are <unk>
-MASKED_SHARE = 0.15  # of a pair's tokens, which are to be predicted
+MASKED_SHARE = 0.15  # the share of a pair's tokens that are to be predicted
 Tokens = list[str]
 
 
 def get_tokens_and_segments(
     tokens_a: Sequence[str], tokens_b: Sequence[str] | None = None
 ) -> tuple[Tokens, list[int]]:
-    """Return BERT's tokens for one or two sentences, and the segment of each: 0 for the first sentence, 1 for the second.
+    """Return BERT's tokens for one or two sentences, and their segments: 0 for the first sentence, 1 for the second.
 
     The tokens are ``<cls>``, the first sentence, ``<sep>``, the second, ``<sep>``. Raises TypeError if the sentences
     are not lists of tokens.
@@ -55,9 +55,9 @@ def read(data_dir: str | Path) -> list[list[str]]:
 def make_examples(paragraphs: Any, max_len: int) -> tuple[Vocab, tuple[NDArray[Any], ...]]:
     """Return the vocabulary, and pairs of sentences with some tokens masked, half of them consecutive.
 
-    The arrays are tokens and segments (pairs, max_len), lengths (pairs,), positions of masked tokens, their weights, 1
-    or 0 for padding, and their labels, each (pairs, predictions), and 1 where the second sentence follows the first
-    (pairs,). Weights are float32, all others int64. Longer pairs are left out.
+    The arrays are tokens and segments, (pairs, max_len); lengths, (pairs,); positions of masked tokens, their weights,
+    1 or 0 for padding, and their labels, (pairs, predictions); and labels of pairs, 1 if the sentences are consecutive,
+    (pairs,). Weights are float32, all others int64. Pairs longer than ``max_len`` are left out.
     """
     size("max_len", max_len)
     check_instance("paragraphs", paragraphs, (list, tuple), "a list of lists of sentences")
@@ -88,7 +88,7 @@ def make_examples(paragraphs: Any, max_len: int) -> tuple[Vocab, tuple[NDArray[A
 def _draw_pairs(
     text: list[Tokens], texts: list[list[Tokens]], max_len: int
 ) -> Iterator[tuple[Tokens, list[int], bool]]:
-    """Yield each sentence of a paragraph with the next or a random one, their segments, and whether it is the next."""
+    """Yield the tokens and segments of each sentence with the next one or a random one, and whether it is the next."""
     for first, second in pairwise(text):
         is_next = random.random() < 0.5
         if not is_next:

@@ -25,7 +25,7 @@ public final class MaskedSoftmax {
     }
 
     /**
-     * Computes the softmax over the last axis, over its first {@code validLens} entries.
+     * Computes the softmax over the first {@code validLens} entries of the last axis.
      *
      * @param X scores, floating point, shape (batch, queries, keys)
      * @param validLens integers from 0 to the number of keys, shape (batch), or (batch, queries)

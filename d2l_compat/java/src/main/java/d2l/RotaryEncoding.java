@@ -54,7 +54,7 @@ public final class RotaryEncoding extends AbstractBlock {
      *
      * @param numHiddens the even width of queries and keys; in multi-head attention, of one head
      * @param maxLen the number of positions
-     * @param base determines how fast the angles fall from pair to pair, above 1
+     * @param base a number above 1; the larger, the faster the angles fall from pair to pair
      * @param layout the pairing of dimensions
      * @param positionScale multiplies the positions: with 0.5, twice as many fit in the same range
      *     of angles (position interpolation, Chen et al., 2023)
@@ -69,7 +69,7 @@ public final class RotaryEncoding extends AbstractBlock {
         this.table = rotations(numHiddens, maxLen, base, positionScale);
     }
 
-    /** Returns a number per position and pair, row by row: first the cosines, then the sines. */
+    /** Returns the cosines by position (row) and pair (column), row by row, then the sines. */
     private static double[] rotations(
             int numHiddens, int maxLen, double base, double positionScale) {
         int numPairs = numHiddens / 2;
@@ -132,8 +132,8 @@ public final class RotaryEncoding extends AbstractBlock {
         int start = firstRow * numPairs;
         double[] rows = Arrays.copyOfRange(table, start, start + numRows * numPairs);
         NDArray P = manager.create(rows, new Shape(numRows, numPairs));
-        // A copy, also of doubles: DJL keeps the rows in Java's memory and may release them before
-        // the gradient is computed.
+        // Copy the array even if it is double already: DJL keeps the rows in Java's memory and may
+        // release them before the gradient is computed.
         return P.toType(X.getDataType(), false).duplicate();
     }
 

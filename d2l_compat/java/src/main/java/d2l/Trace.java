@@ -36,8 +36,8 @@ public final class Trace {
      *
      * @param name the operation
      * @param resultSize how many numbers the result has
-     * @param terms how many products each number of the result sums
-     * @param needs the last products before this one on which it depends
+     * @param terms how many multiplications go into each number of the result
+     * @param needs the products whose results this one uses without another product in between
      */
     public record Product(String name, long resultSize, long terms, List<Product> needs) {
 
@@ -82,7 +82,7 @@ public final class Trace {
         return Collections.unmodifiableList(products);
     }
 
-    /** Returns the last products from which an array was computed, without those before them. */
+    /** Returns the products whose results an array uses without another product in between. */
     public static List<Product> madeFrom(NDArray array) {
         if (array instanceof Proxy
                 && Proxy.getInvocationHandler(array) instanceof Handler handler) {
@@ -114,7 +114,7 @@ public final class Trace {
         @Override
         public Object invoke(Object proxy, Method method, Object[] args) throws Throwable {
             if (Buffer.class.isAssignableFrom(method.getReturnType())) {
-                // An array reads a proxy's numbers to copy them, if the operation is called on it.
+                // An operation called on an array copies the numbers of a proxy in its arguments.
                 throw new IllegalStateException("Trace: call the operation on the watched array");
             }
             if (UNCOUNTED.contains(method.getName())) {

@@ -51,7 +51,7 @@ final class Answers {
             addAnswer("output", output.head());
         }
 
-        /** Calls a layer, and adds as answers the output and the gradients of its direction. */
+        /** Calls a layer, and adds the output and the gradients of sum(output * direction). */
         void call(
                 Block layer,
                 NDList inputs,

@@ -133,13 +133,13 @@ class LayersTest extends ArrayTestBase {
 
     @ParameterizedTest
     @CsvSource({"false,false", "true,false", "false,true", "true,true"})
-    void multiHeadAttentionMatchesFormula(boolean isLong, boolean bias) {
+    void multiHeadAttentionMatchesFormula(boolean hasInputSizes, boolean bias) {
         NDArray queries = random(2, 3, 5);
         NDArray keys = random(2, 4, 6);
         NDArray values = random(2, 4, 7);
         NDArray validLens = manager.create(new int[][] {{4, 0, 2}, {1, 3, 4}});
         MultiHeadAttention layer =
-                isLong
+                hasInputSizes
                         ? new MultiHeadAttention(6, 5, 7, 8, 2, 0.5f, bias)
                         : new MultiHeadAttention(8, 2, 0.5f, bias);
         initialize(layer, queries, keys, values);
@@ -361,7 +361,7 @@ class LayersTest extends ArrayTestBase {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void noQueriesGiveEmptyResult(boolean training) {
+    void resultWithoutQueriesIsEmpty(boolean training) {
         NDArray X = random(2, 3, 8);
         NDArray empty = random(2, 0, 8);
         NDArray validLens = manager.create(new int[] {3, 2});
@@ -374,7 +374,7 @@ class LayersTest extends ArrayTestBase {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void noKeysGiveZeroResult(boolean training) {
+    void resultWithoutKeysIsZero(boolean training) {
         NDArray X = random(2, 3, 8);
         NDArray empty = random(2, 0, 8);
         NDArray validLens = manager.create(new int[] {0, 0});
@@ -585,7 +585,7 @@ class LayersTest extends ArrayTestBase {
     }
 
     @Test
-    void encodingDropsNumbersOfSum() {
+    void encodingAppliesDropoutToSum() {
         NDArray X = random(4, 100, 32).add(10); // without zeros
         PositionalEncoding layer = new PositionalEncoding(32, 0.25f);
         assertQuarterIsDropped(call(layer, X), call(layer, true, X));
@@ -671,8 +671,8 @@ class LayersTest extends ArrayTestBase {
         assertEquals(6, trace.products().size());
         Trace.Product last = Trace.madeFrom(output).get(0);
         assertEquals(trace.products().get(5), last);
-        Trace.Product average = last.needs().get(0);
-        assertEquals(2, average.needs().size()); // the scores, and the projected values
+        Trace.Product pooling = last.needs().get(0);
+        assertEquals(2, pooling.needs().size()); // the scores, and the projected values
         assertArrayEquals(call(layer, X, X, X).toDoubleArray(), output.toDoubleArray());
     }
 

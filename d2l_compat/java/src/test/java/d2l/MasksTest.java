@@ -29,7 +29,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.stream.Stream;
 
-/** Compares attention with all combinations of masks with formulas written as loops. */
+/** Compares attention under all combinations of masks to formulas written as loops. */
 class MasksTest extends ArrayTestBase {
 
     private static final double HIDDEN = Double.NEGATIVE_INFINITY;
@@ -60,8 +60,8 @@ class MasksTest extends ArrayTestBase {
     // ---- the formulas, on flat arrays ----
 
     /**
-     * Returns output and weights. Each head works in its columns; {@code lengths} has one for each
-     * query of each example; the axes of a bias are the last of (batch, heads, queries, keys).
+     * Returns output and weights. Each head uses its own columns. {@code lengths} is (batch,
+     * queries); a bias is (batch, heads, queries, keys), or lacks the first of these axes.
      */
     private static double[][] attend(
             double[][] inputs, double[] bias, int[] lengths, boolean causal, int heads) {
@@ -121,14 +121,14 @@ class MasksTest extends ArrayTestBase {
 
     // ---- values and gradients ----
 
-    private static Stream<Arguments> masks(long[]... shapes) {
+    private static Stream<Arguments> masks(long[]... biasShapes) {
         List<Arguments> masks = new ArrayList<>();
         int[][] lengths = {null, {3, 0, 4}, {4, 0, 2, 1, 3, 4, 2, 2, 4}};
         for (boolean causal : new boolean[] {false, true}) {
             for (int[] validLens : lengths) {
                 masks.add(Arguments.of(causal, null, validLens));
-                for (long[] shape : shapes) {
-                    masks.add(Arguments.of(causal, shape, validLens));
+                for (long[] biasShape : biasShapes) {
+                    masks.add(Arguments.of(causal, biasShape, validLens));
                 }
             }
         }
@@ -148,17 +148,17 @@ class MasksTest extends ArrayTestBase {
 
     @ParameterizedTest
     @MethodSource("masks")
-    void maskedAttentionMatchesFormula(boolean causal, long[] shape, int[] lengths) {
+    void maskedAttentionMatchesFormula(boolean causal, long[] biasShape, int[] lengths) {
         DotProductAttention layer = new DotProductAttention(0.5f);
         Formula formula =
                 (inputs, bias, lens, isCausal) -> attend(inputs, bias, lens, isCausal, 1);
-        double[] weights = assertMatches(formula, layer, causal, shape, lengths);
+        double[] weights = assertMatches(formula, layer, causal, biasShape, lengths);
         assertWeights(weights, layer.attentionWeights());
     }
 
     @ParameterizedTest
     @MethodSource("headMasks")
-    void maskedHeadsMatchFormula(boolean causal, long[] shape, int[] lengths) {
+    void maskedHeadsMatchFormula(boolean causal, long[] biasShape, int[] lengths) {
         NDArray X = random(1, 1, WIDTH);
         MultiHeadAttention layer =
                 initialize(new MultiHeadAttention(WIDTH, HEADS, 0.5f), X, X, X);
@@ -172,7 +172,7 @@ class MasksTest extends ArrayTestBase {
                     double[][] result = attend(projected, bias, lens, isCausal, HEADS);
                     return new double[][] {project(layer.W_o, result[0]), result[1]};
                 };
-        double[] weights = assertMatches(formula, layer, causal, shape, lengths);
+        double[] weights = assertMatches(formula, layer, causal, biasShape, lengths);
         assertWeights(weights, layer.attentionWeights());
     }
 
@@ -186,19 +186,19 @@ class MasksTest extends ArrayTestBase {
 
     /** Checks the layer's output and all gradients; returns the weights of the formula. */
     private double[] assertMatches(
-            Formula formula, Block layer, boolean causal, long[] shape, int[] lengths) {
+            Formula formula, Block layer, boolean causal, long[] biasShape, int[] lengths) {
         NDArray direction = random(BATCH, QUERIES, WIDTH);
         NDList inputs =
                 new NDList(
                         random(BATCH, QUERIES, WIDTH),
                         random(BATCH, KEYS, WIDTH),
                         random(BATCH, KEYS, WIDTH));
-        NDArray bias = shape == null ? null : bias(shape);
-        NDList floats = new NDList(inputs);
+        NDArray bias = biasShape == null ? null : bias(biasShape);
+        NDList differentiable = new NDList(inputs);
         if (bias != null) {
-            floats.add(bias);
+            differentiable.add(bias);
         }
-        floats.forEach(each -> each.setRequiresGradient(true));
+        differentiable.forEach(each -> each.setRequiresGradient(true));
         int[] lengthsPerQuery = new int[BATCH * QUERIES];
         for (int i = 0; i < lengthsPerQuery.length; i++) {
             lengthsPerQuery[i] =
@@ -214,7 +214,8 @@ class MasksTest extends ArrayTestBase {
                         ? Map.of("causal", causal)
                         : Map.of("causal", causal, "scoreBias", bias);
 
-        double[][] numbers = floats.stream().map(NDArray::toDoubleArray).toArray(double[][]::new);
+        double[][] numbers =
+                differentiable.stream().map(NDArray::toDoubleArray).toArray(double[][]::new);
         double[] biasNumbers = bias == null ? null : numbers[3];
         double[] directionNumbers = direction.toDoubleArray();
         double[][] expected = formula.compute(numbers, biasNumbers, lengthsPerQuery, causal);
@@ -224,7 +225,7 @@ class MasksTest extends ArrayTestBase {
             collector.backward(output.mul(direction).sum());
         }
         for (int i = 0; i < numbers.length; i++) {
-            double[] gradient = floats.get(i).getGradient().toDoubleArray();
+            double[] gradient = differentiable.get(i).getGradient().toDoubleArray();
             for (int j = 0; j < gradient.length; j++) {
                 double[] losses = new double[2];
                 double number = numbers[i][j];
@@ -326,9 +327,9 @@ class MasksTest extends ArrayTestBase {
     void badMasksAreRejected() {
         NDArray X = random(2, 3, 8);
         NDArray shorter = X.get(":, :2");
-        MultiHeadAttention heads = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
+        MultiHeadAttention multiHead = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
         DotProductAttention attention = new DotProductAttention(0);
-        for (Block layer : new Block[] {heads, attention}) {
+        for (Block layer : new Block[] {multiHead, attention}) {
             assertError(
                     "causal attention: got 3 queries and 2 keys; need at least one key for each"
                         + " query",
@@ -357,6 +358,6 @@ class MasksTest extends ArrayTestBase {
                 "scoreBias: got shape (3, 3, 3); need shape (queries, keys), here (3, 3) or"
                     + " (heads, queries, keys), here (2, 3, 3) or (batch, heads, queries, keys),"
                     + " here (2, 2, 3, 3)",
-                () -> call(heads, Map.of("scoreBias", random(3, 3, 3)), X, X, X));
+                () -> call(multiHead, Map.of("scoreBias", random(3, 3, 3)), X, X, X));
     }
 }

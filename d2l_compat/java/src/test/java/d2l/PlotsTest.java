@@ -329,7 +329,7 @@ class PlotsTest {
 
     @Test
     void eachNumberIsOneCell() throws Exception {
-        assertEquals(List.of(), elements(heatmaps(), "image"), "a viewer may blur it");
+        assertEquals(List.of(), elements(heatmaps(), "image"), "a viewer may blur an image");
         List<Map<String, Color>> panels =
                 elements(heatmaps(), "g").stream()
                         .filter(g -> g.getAttribute("shape-rendering").equals("crispEdges"))
