@@ -108,20 +108,20 @@ def interrupt() -> Iterator[Callable[..., str]]:
 
     def interrupt_command(
         command: subprocess.Popen[str],
-        marks: list[Path],
-        send: Callable[[], object],
+        files: list[Path],
+        send_signal: Callable[[], object],
         *,
-        at_least: int,
+        min_children: int,
     ) -> str:
-        """Call ``send`` when all files in ``marks`` exist; the command must have ``at_least`` this many children."""
+        """Call ``send_signal`` when all of the files exist; the command must then have ``min_children`` or more."""
         children: list[psutil.Process] = []
         try:
-            while not all(mark.exists() for mark in marks):
+            while not all(file.exists() for file in files):
                 assert command.poll() is None, command.communicate()[0]
                 time.sleep(0.1)
             children = psutil.Process(command.pid).children(recursive=True)
-            assert len(children) >= at_least
-            send()
+            assert len(children) >= min_children
+            send_signal()
             output, _ = command.communicate()
             assert not wait_for_exit(children, seconds=0)
         finally:

@@ -366,7 +366,9 @@ def test_ctrl_c_leaves_no_kernel_and_no_file(tmp_path, interrupt):
         start_new_session=True,  # a terminal's Ctrl-C reaches all its processes
         text=True,
     )
-    output = interrupt(process, marks, lambda: os.killpg(process.pid, signal.SIGINT), at_least=3)
+    output = interrupt(
+        process, marks, lambda: os.killpg(process.pid, signal.SIGINT), min_children=3
+    )
     assert process.returncode == 2, output
     assert not [path for path in temporary.rglob("*") if not path.name.startswith("pytest-")]
 
