@@ -25,7 +25,7 @@ os.environ.pop("D2L_VERSION", None)
 
 def pytest_configure(config: pytest.Config) -> None:
     # Hypothesis draws the same examples each time, and more in `make test-all`, which passes -m "". It draws fewer for
-    # frameworks other than PyTorch, which compile each operation for each shape.
+    # frameworks other than PyTorch, because they compile each operation for each shape.
     is_pytorch = config.getoption("framework") == "pytorch"
     if config.getoption("markexpr"):
         examples = 20 if is_pytorch else 3

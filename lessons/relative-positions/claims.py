@@ -25,7 +25,7 @@ from tests.lessons.shared_claims import (
 )
 from tests.shim.reference import positional_encoding
 
-# Cells without random numbers show the same in every framework, to the last digit.
+# Cells without random numbers have the same output in every framework, to the last digit.
 DETERMINISTIC = [
     "turned-by-hand",
     "four-terms",
@@ -165,7 +165,7 @@ def test_distances_are_clipped_on_both_sides(cells):
 
 
 def expected_bucket(distance: int) -> int:
-    """Return a distance's bucket. Buckets start at 0, 1, 2 and 3, then in geometric sequence from 4 towards 16."""
+    """Return a distance's bucket; the buckets start at 0, 1, 2, 3, 4, 5.7, 8 and 11.3."""
     starts = [0, 1, 2, 3, *(4 * (16 / 4) ** (step / 4) for step in range(4))]
     return sum(distance >= start - 1e-9 for start in starts) - 1
 

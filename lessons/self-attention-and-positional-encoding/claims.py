@@ -66,7 +66,7 @@ PRINTED = {
     "solution-mirrored": [[0]],
     "solution-dilated": [[5, 4, 2], [14, 13, 3], [41, 40, 4], [122, 121, 5]],
 }
-# Cells without random numbers show the same in every framework, to the last digit.
+# Cells without random numbers have the same output in every framework, to the last digit.
 DETERMINISTIC = [
     *PRINTED,
     "shape-check",
@@ -213,7 +213,7 @@ def test_three_layers_keep_shape_and_rnn_has_orthogonal_matrices(cells):
     assert np.abs(W_xh - W_hh).max() > 0.1
 
 
-def test_influence_is_a_band_a_triangle_and_everything(adapter, cells):
+def test_influence_is_a_band_a_triangle_and_a_full_square(adapter, cells):
     names, cell = cells["influence"].names, cells["influence-heatmaps"]
     layers = reference_layers(adapter, names)
     X = array(names["X"])

@@ -79,7 +79,7 @@ class Outcome:
 def list_checks(fault: Fault) -> list[tuple[str, Check]]:
     """Return the checks that should notice a fault: nbval for each notebook, and tests if there are any.
 
-    The checks for a fault in a stored notebook begin with nbval, those for a fault in code with the tests.
+    For a fault in a stored notebook, nbval comes first; for a fault in code, the tests do.
     """
     checks = [("nbval", Check(NBVAL, (file,))) for file in fault.list_notebook_files()]
     framework = fault.framework
@@ -152,7 +152,7 @@ class Workshop:
             kill(child)
 
     def try_fault(self, fault: Fault, all_checks: bool = False) -> dict[str, Outcome]:
-        """Run the checks until one notices the fault, or all; return their outcomes. Raise StoppedError."""
+        """Run the checks until one notices the fault, or all; return their outcomes. Raise StoppedError if stopped."""
         with self._copy() as project:
             try:
                 fault.put_into(project)

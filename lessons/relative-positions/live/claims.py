@@ -150,7 +150,7 @@ def test_dials_show_products_and_angles(page: Page, live: Locator):
 
 
 def test_hands_differ_in_more_than_colour(page: Page, live: Locator):
-    set_state(page, FIGURE, i=60, distance=0, add=False)  # one on the other
+    set_state(page, FIGURE, i=60, distance=0, add=False)  # the hands coincide
     width = "each => parseFloat(getComputedStyle(each).strokeWidth)"
     query, key = (live.locator(f".live-{kind}").first for kind in ("query", "key"))
     assert 2 * query.evaluate(width) < key.evaluate(width)

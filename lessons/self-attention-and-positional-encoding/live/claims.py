@@ -19,7 +19,7 @@ LESSON = "self-attention-and-positional-encoding"
 
 
 def read_table(live: Locator) -> tuple[list[list[str]], str]:
-    """Return each word's score and weight, and the sentence about the asking word."""
+    """Return each word's score and weight, and the sentence about the query."""
     rows = live.locator("tbody tr").all()
     columns = [row.locator("td").all_inner_texts() for row in rows]
     return [[row[2], row[4]] for row in columns], live.locator("p output").inner_text()
