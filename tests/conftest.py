@@ -25,7 +25,7 @@ os.environ.pop("D2L_VERSION", None)
 
 def pytest_configure(config: pytest.Config) -> None:
     # Hypothesis draws the same examples each time, and more in `make test-all`, which passes -m "". It draws fewer for
-    # frameworks other than PyTorch, which compile each operation for each shape.
+    # frameworks other than PyTorch, because they compile each operation for each shape.
     is_pytorch = config.getoption("framework") == "pytorch"
     if config.getoption("markexpr"):
         examples = 20 if is_pytorch else 3
@@ -109,19 +109,19 @@ def interrupt() -> Iterator[Callable[..., str]]:
     def interrupt_command(
         command: subprocess.Popen[str],
         start_files: list[Path],
-        send: Callable[[], object],
+        send_signal: Callable[[], object],
         *,
-        at_least: int,
+        min_children: int,
     ) -> str:
-        """Call ``send`` when all ``start_files`` exist; the command must then have ``at_least`` this many children."""
+        """Call ``send_signal`` when all ``start_files`` exist; the command must then have ``min_children`` or more."""
         children: list[psutil.Process] = []
         try:
             while not all(file.exists() for file in start_files):
                 assert command.poll() is None, command.communicate()[0]
                 time.sleep(0.1)
             children = psutil.Process(command.pid).children(recursive=True)
-            assert len(children) >= at_least
-            send()
+            assert len(children) >= min_children
+            send_signal()
             output, _ = command.communicate()
             assert not wait_for_exit(children, seconds=0)
         finally:

@@ -1,4 +1,4 @@
-"""Test the lesson's claims: figures by their data, and every printed result against a reference.
+"""Test the lesson's claims against NumPy: the data of figures, and every printed result.
 
 nbval only compares a notebook with its stored outputs; it cannot check whether they are right.
 """
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.lessons.cells import array, assert_printed, softmax, table
+from tests.lessons.cells import array, assert_printed, read_words, softmax
 from tests.lessons.shared_claims import (
     accuracy,
     assert_maps,
@@ -89,7 +89,7 @@ def test_three_customers_get_price_and_sugar(cells):
     values = np.stack([PRICES, [19, 2, 17]], axis=1)
     answers = softmax(np.array([[0, 1], [1, 0], [1, 1]]) @ KEYS.T) @ values
     assert_printed(cells["three-customers"].rows, answers, 1)
-    labels = [row[0] for row in table(cells["three-customers"].printed)]
+    labels = [row[0] for row in read_words(cells["three-customers"].printed)]
     assert labels == ["sour:", "sweet:", "both:"]
 
 
@@ -167,7 +167,7 @@ def test_width_maps_show_kernel_weights(cells):
 def error(
     width: float, x: np.ndarray, y: np.ndarray, hide_itself: bool = True
 ) -> float:
-    """Return the mean squared error of predicting each point from others (or all)."""
+    """Return the mean squared error of predicting each point from the others, or all if not ``hide_itself``."""
     weights = np.exp(-((x[:, None] - x) ** 2) / (2 * width**2))
     if hide_itself:
         weights *= 1 - np.eye(len(x))
@@ -198,21 +198,21 @@ def test_learned_width_minimizes_error(cells):
     best = widths[np.argmin([error(width, x, y) for width in widths])]
     for row in cells["learned-widths"].rows[:2]:
         assert row[-1] == pytest.approx(best, abs=0.03)
-    unmasked_width = max(cells["learned-widths"].rows[2][-1], 0.005)
+    unmasked_width = max(cells["learned-widths"].rows[2][-1], 0.005)  # not zero
     assert error(unmasked_width, x, y, hide_itself=False) < error(best, x, y) / 2
 
 
 def test_unmasked_points_repeat_their_own_noise(cells):
     x, _ = get_points(cells)
-    unmasked_width = max(cells["learned-widths"].rows[2][-1], 0.005)
+    unmasked_width = max(cells["learned-widths"].rows[2][-1], 0.005)  # not zero
     assert np.median(kernel_weights(x, x, unmasked_width).diagonal()) > 0.4
 
 
 def test_unmasked_width_would_keep_shrinking(cells):
     x, y = get_points(cells)
-    unmasked_width = max(cells["learned-widths"].rows[2][-1], 0.02)
+    unmasked_width = max(cells["learned-widths"].rows[2][-1], 0.02)  # not zero
     widths = unmasked_width / 2.0 ** np.arange(4)
-    errors = [error(width, x, y, False) for width in widths]
+    errors = [error(width, x, y, hide_itself=False) for width in widths]
     assert all(narrower < wider for wider, narrower in pairwise(errors))
 
 
@@ -265,7 +265,7 @@ def test_framework_function_scales_scores(cells):
         assert cells["own-function"].rows == [[0]]
 
 
-def test_nearness_is_dot_product_for_equal_lengths(cells):
+def test_nearness_and_dot_product_agree_for_keys_of_equal_length(cells):
     names = cells["gaussian-or-dot"].names
     Q, K = array(names["Q"]), array(names["K"])
     unit_keys = K / np.linalg.norm(K, axis=-1, keepdims=True)
@@ -337,7 +337,7 @@ def test_last_two_queries_see_four_and_five_keys(cells):
 
 
 def test_empty_row_is_nan_by_hand_and_zero_in_layer(cells):
-    manual, layer = table(cells["empty-row"].printed)
+    manual, layer = read_words(cells["empty-row"].printed)
     assert [word.lower() for word in manual[-5:]] == ["nan"] * 5
     assert layer[-5:] == ["0.00"] * 5
     bias = array(cells["empty-row"].names["bias"])
@@ -370,7 +370,7 @@ def test_framework_aligns_causal_mask_as_text_says(adapter, pytestconfig):
         assert (weights[0, 0] > 0).sum(axis=-1).tolist() == expected
 
 
-def test_true_has_two_meanings(cells):
+def test_true_in_mask_has_two_meanings(cells):
     if "two-meanings" in cells:
         keys_seen = [row[-5:] for row in cells["two-meanings"].rows]
         assert keys_seen == [[1, 2, 3, 4, 5], [4, 3, 2, 1, 0], [1, 2]]
@@ -399,10 +399,10 @@ def test_dictionaries_have_letters_digits_and_answers(adapter, cells):
         assert len(entries.split()) == 6
 
 
-def get_examples(names: Any, count: int = 4) -> list[np.ndarray]:
-    """Return a cell's letters, digits, questions and answers, or the first few of these."""
+def get_examples(names: Any, num_arrays: int = 4) -> list[np.ndarray]:
+    """Return a cell's letters, digits, questions and answers, or the first ``num_arrays`` of the four."""
     variables = "letters", "digits", "questions", "answers"
-    return [array(names[name]).astype(int) for name in variables[:count]]
+    return [array(names[name]).astype(int) for name in variables[:num_arrays]]
 
 
 def read_model(
@@ -421,7 +421,7 @@ def compute_look_up(
     keys: np.ndarray,
     values: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the model's logits and weights from query, key and value vectors."""
+    """Compute the model's logits and attention weights from query, key and value vectors."""
     q, k = queries @ params["W_q"], keys @ params["W_k"]
     if "w" in params:
         # One dictionary at a time needs less memory.
@@ -439,7 +439,7 @@ def compute_answers(
     digits: np.ndarray,
     questions: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the model's logits and weights for these letters and digits."""
+    """Compute the model's logits and attention weights for these letters, digits and questions."""
     entries = params["letter"][letters] + params["digit"][digits]
     return compute_look_up(params, params["letter"][questions], entries, entries)
 
@@ -489,16 +489,16 @@ def test_hiding_heaviest_entry_leaves_guessing(adapter, cells):
     assert heaviest_only >= HIGH_ACCURACY
 
 
-def test_training_follows_budget(assert_trained_on):
-    assert_trained_on("solution-additive", "draw_dictionaries", 6)
+def test_training_follows_budget(assert_budget):
+    assert_budget("solution-additive", "draw_dictionaries", length=6)
 
 
 @pytest.fixture(scope="module")
 def examples_by_size(adapter, cells) -> dict[int, list[np.ndarray]]:
     """Return the letters, digits, questions and answers of each test set."""
     examples = {}
-    for size, test in cells["train"].names["tests"].items():
-        examples[size] = [sample.astype(int) for sample in adapter.lesson_arrays(test)]
+    for size, test_set in cells["train"].names["tests"].items():
+        examples[size] = [x.astype(int) for x in adapter.lesson_arrays(test_set)]
         letters, digits, questions, answers = examples[size]
         assert letters.shape == digits.shape == (500, size)
         assert all(len({*row}) == size for row in letters)
@@ -519,10 +519,9 @@ def test_accuracies_match_five_models(
     cell = cells[cell_name]
     models = [read_model(adapter, model, additive) for model in cell.names[variable]]
     assert len({params["letter"][0, 0] for params in models}) == 5  # five seeds
-    rows = np.abs(cell.rows)
-    assert (
-        list(cell.names["accuracies"]) == rows[:, 0].tolist() == list(examples_by_size)
-    )
+    rows = np.abs(cell.rows)  # the range 0.98-1.00 is read as 0.98 and -1.00
+    sizes = list(examples_by_size)
+    assert list(cell.names["accuracies"]) == rows[:, 0].tolist() == sizes
     for row, (size, (*inputs, answers)) in zip(
         rows, examples_by_size.items(), strict=True
     ):
@@ -568,9 +567,9 @@ def test_box_kernel_is_mask(cells):
     grid = np.linspace(0, 5, 101)
     is_near = np.abs(grid[:, None] - x) < 0.3
     expected = [y[nearby].mean() if nearby.any() else np.nan for nearby in is_near]
-    names = cells["solution-box"].names
-    np.testing.assert_allclose(array(names["box"]), expected, atol=1e-4)
-    assert cells["solution-box"].rows[0] == [0, np.isnan(expected).sum()]
+    cell = cells["solution-box"]
+    np.testing.assert_allclose(array(cell.names["box"]), expected, atol=1e-4)
+    assert cell.rows[0] == [0, np.isnan(expected).sum()]  # difference, empty boxes
 
 
 def test_more_points_need_smaller_width(cells):

@@ -1,4 +1,4 @@
-"""Test the lesson's claims: figures by their data, and every printed result against a reference.
+"""Test the lesson's claims against NumPy: the data of figures, and every printed result.
 
 nbval only compares a notebook with its stored outputs; it cannot check whether they are right.
 """
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.lessons.cells import array, assert_printed, parse_rows, softmax, table
+from tests.lessons.cells import array, assert_printed, parse_rows, read_words, softmax
 from tests.lessons.shared_claims import (
     accuracy,
     assert_maps,
@@ -36,14 +36,14 @@ BUDGETS = {
     "mxnet": (100, 128, 0.015),
     "others": (250, 32, 0.01),
 }
-READER_BUDGETS = {
+READER_BUDGETS = {  # steps, and texts in each step, for the models that read texts
     "pytorch": (200, 64),
     "tensorflow": (100, 128),
     "mxnet": (100, 128),
     "paddle": (100, 128),
     "mlx": (150, 64),
     "djl": (300, 64),
-    "jax": (),  # the same as for the comparers
+    "jax": (),  # the same as in BUDGETS
 }
 
 PRICES = np.array([50, 40, 70], float)  # apple, lemon, pear
@@ -52,9 +52,9 @@ PRICES = np.array([50, 40, 70], float)  # apple, lemon, pear
 # Accuracies may differ a little, since some answers are nearly equally likely.
 ACCURACY_TOLERANCE = 0.0011
 MAX_SOLVED_ERROR = 0.03
-MIN_NEEDED_ERROR = 0.7  # without either of two heads
-MAX_UNNEEDED_ERROR = 0.1  # without the least needed of four heads
-LARGE_ERROR = 0.3  # without the most needed of four heads
+MIN_ERROR_WITHOUT_HEAD = 0.7  # of two heads, without either
+LOW_ERROR_WITHOUT_HEAD = 0.1  # of four heads, without the least needed
+HIGH_ERROR_WITHOUT_HEAD = 0.3  # of four heads, without the most needed
 SOLVED_ACCURACY = 0.95
 # Probability that one of four digits, chosen at random, equals the right one.
 BLIND_ACCURACY = 1 / 4 + 3 / 4 / 10
@@ -87,19 +87,19 @@ def test_head_errors_agree_with_text(rows):
     assert max(np.abs(row[1:]).max() for row in more_heads) < MAX_SOLVED_ERROR
     for heads, runs in parse_head_errors(rows["without-a-head-shown"]).items():
         assert len(runs) == 5
-        for costs in runs:
-            assert len(costs) == heads
+        for errors in runs:
+            assert len(errors) == heads
             if heads == 2:
-                assert min(costs) > MIN_NEEDED_ERROR
+                assert min(errors) > MIN_ERROR_WITHOUT_HEAD
             else:
-                assert min(costs) < MAX_UNNEEDED_ERROR
-                assert max(costs) > LARGE_ERROR
+                assert min(errors) < LOW_ERROR_WITHOUT_HEAD
+                assert max(errors) > HIGH_ERROR_WITHOUT_HEAD
     (sum_errors,) = rows["solution-sum-shown"]
     assert np.abs(sum_errors).max() < 0.4
 
 
 def parse_head_errors(rows: list[list[float]]) -> dict[float, list[list[float]]]:
-    """Return the printed errors without each head: by number of heads, then by seed."""
+    """Return the printed error after removing each head, by number of heads, seed and head."""
     errors = {}
     for (heads,), *seeds in (rows[:6], rows[6:]):
         assert [row[0] for row in seeds] == [0, 1, 2, 3, 4]
@@ -121,7 +121,7 @@ def test_reader_accuracies_agree_with_text(rows):
 
 
 def test_one_query_for_two_fruits_gives_their_mean(cells):
-    lines = table(cells["one-average"].printed)
+    lines = read_words(cells["one-average"].printed)
     for words, query in zip(lines, ([0, 0, 6], [0, 6, 0], [0, 6, 6]), strict=True):
         weights = softmax(np.array(query, float))
         assert_printed([*map(float, words[1:4])], weights, 3)
@@ -294,7 +294,7 @@ def compute_comparer(
     questions: np.ndarray,
     heads: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute a comparer's answers and weights from its parameters."""
+    """Compute a comparer's answers and attention weights from its parameters."""
     questions = questions.astype(int)
     entries = (
         params["letter"][letters.astype(int)] + values[..., None] @ params["number"]
@@ -324,11 +324,11 @@ def approx_error(error: float) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("cell", "test", "sign"),
+    ("cell", "name", "sign"),
     [("errors", "differences", -1), ("solution-sum", "sums", 1)],
 )
-def test_test_sets_have_many_dictionaries(adapter, cells, cell, test, sign):
-    letters, values, questions, answers = adapter.lesson_arrays(cells[cell].names[test])
+def test_test_sets_have_many_dictionaries(adapter, cells, cell, name, sign):
+    letters, values, questions, answers = adapter.lesson_arrays(cells[cell].names[name])
     assert letters.shape == values.shape == answers.shape == (len(letters), 6)
     assert len(letters) in (500, 1000)
     indices = (letters[:, None, None] == questions[..., None]).argmax(axis=-1)
@@ -358,9 +358,9 @@ def test_errors_match_models_of_equal_size(adapter, cells):
         assert_printed(np.abs(row), [heads, *median_and_range(errors)], 3)
 
 
-def test_training_follows_budget(cells, framework, assert_trained_on):
+def test_training_follows_budget(cells, framework, assert_budget):
     assert {*READER_BUDGETS[framework]} <= cells["train-readers"].numbers
-    assert_trained_on("solution-sum", "draw_questions", 6)
+    assert_budget("solution-sum", "draw_questions", length=6)
 
 
 def test_best_error_of_one_head_is_one():
@@ -394,16 +394,16 @@ def test_errors_without_a_head_match_formula(adapter, cells):
     examples = adapter.lesson_arrays(names["differences"])
     printed = parse_head_errors(cells["without-a-head-shown"].rows)
     for heads, runs in names["errors_without"].items():
-        for seed, costs in enumerate(runs):
+        for seed, errors in enumerate(runs):
             params = read_comparer(adapter, names["models"][heads][seed])
             width = params["W_o"].shape[0] // heads
-            assert len(costs) == heads
-            for head, cost in enumerate(costs):
+            assert len(errors) == heads
+            for head, error in enumerate(errors):
                 W_o = params["W_o"].copy()
                 W_o[head * width : (head + 1) * width] = 0
                 expected = compute_error(params | {"W_o": W_o}, examples, heads)
-                assert float(cost) == approx_error(expected)
-                assert_printed(printed[heads][seed][head], float(cost), 3)
+                assert float(error) == approx_error(expected)
+                assert_printed(printed[heads][seed][head], float(error), 3)
 
 
 def test_removed_heads_are_restored(adapter, cells):
@@ -476,25 +476,25 @@ def test_accuracies_match_readers(adapter, cells):
     names = cells["readers-shares"].names
     tokens, digits = get_reader_test_set(adapter, cells)
     rows = cells["readers-shares"].rows
-    for row, (count, readers) in zip(rows, names["readers"].items(), strict=True):
-        accuracies = [float(share) for share in names["accuracies"][count]]
+    for row, (depth, readers) in zip(rows, names["readers"].items(), strict=True):
+        accuracies = [float(share) for share in names["accuracies"][depth]]
         table_sums = set()
         for reader, share in zip(readers, accuracies, strict=True):
-            params, layers = adapter.lesson_layers(reader, count)
+            params, layers = adapter.lesson_layers(reader, depth)
             table_sums.add(float(params["token"].sum()))
             expected = compute_accuracy(params, layers, tokens, digits)
             assert share == pytest.approx(expected, abs=ACCURACY_TOLERANCE)
         assert len(table_sums) == 5  # five seeds
-        assert_printed(np.abs(row), [count, *median_and_range(accuracies)], 3)
+        assert_printed(np.abs(row), [depth, *median_and_range(accuracies)], 3)
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_reader_matches_formula(adapter, cells, count):
-    reader = cells["readers-shares"].names["readers"][count][0]
+@pytest.mark.parametrize("depth", [1, 2])
+def test_reader_matches_formula(adapter, cells, depth):
+    reader = cells["readers-shares"].names["readers"][depth][0]
     tokens, _ = draw_texts(adapter, cells)
     output = reader(adapter.tensor(tokens[:50].astype("int32")))
     logits = output[0] if isinstance(output, tuple) else output  # JAX adds the maps
-    expected, _ = compute_reader(*adapter.lesson_layers(reader, count), tokens[:50])
+    expected, _ = compute_reader(*adapter.lesson_layers(reader, depth), tokens[:50])
     np.testing.assert_allclose(array(logits), expected, rtol=1e-3, atol=2e-2)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.lessons.cells import array, assert_printed, numbers, softmax
+from tests.lessons.cells import array, assert_printed, read_numbers, softmax
 from tests.lessons.shared_claims import (
     accuracy,
     assert_maps,
@@ -25,7 +25,7 @@ from tests.lessons.shared_claims import (
 )
 from tests.shim.reference import positional_encoding
 
-# Cells without random numbers show the same in every framework, to the last digit.
+# Cells without random numbers have the same output in every framework, to the last digit.
 DETERMINISTIC = [
     "turned-by-hand",
     "four-terms",
@@ -53,7 +53,7 @@ TIE_TOLERANCE = 0.0041
 Arrays = dict[str, Any]
 
 
-# Two hands: each is a complex number, and turning it multiplies it
+# Two hands: a hand is a complex number, and a turn multiplies it by another
 
 
 def turn_hand(vector: tuple[float, float], position: int) -> complex:
@@ -143,17 +143,17 @@ def test_each_slope_is_half_of_the_one_before(cells):
     slopes = [2.0 ** -(head + 1) for head in range(8)]
     np.testing.assert_allclose(array(cells["slopes"].names["slopes"]), slopes)
     printed, difference = cells["slopes"].rows
-    assert printed == [x for slope in slopes for x in (1, 1 / slope)]  # "1/2" is 1, 2
+    assert printed == [x for slope in slopes for x in (1, 1 / slope)]  # "1/2": 1, 2
     assert difference == [0]
 
 
 def test_alibi_lowers_weights_by_one_factor_per_step(cells):
     cell = cells["alibi-map"]
     i, j = np.indices((12, 12))
-    costs = [(i - j) / 2 ** (head + 1) for head in range(8)]  # of all heads
+    penalties = [(i - j) / 2 ** (head + 1) for head in range(8)]  # of all heads
     bias = array(cell.names["bias"]).reshape(8, 12, 12)
-    np.testing.assert_allclose(bias, -np.array(costs))
-    expected = [softmax(np.where(j <= i, -costs[h], -np.inf)) for h in (0, 2, 6)]
+    np.testing.assert_allclose(bias, -np.array(penalties))
+    expected = [softmax(np.where(j <= i, -penalties[h], -np.inf)) for h in (0, 2, 6)]
     titles = ["Slope 1/2", "Slope 1/8", "Slope 1/128"]
     assert_maps(cell, expected, ("Keys", "Queries"), titles)
     assert_printed(cell.rows[0], expected[0][-1, -4:], 3)
@@ -165,7 +165,7 @@ def test_distances_are_clipped_on_both_sides(cells):
 
 
 def expected_bucket(distance: int) -> int:
-    """Return a distance's bucket. Buckets start at 0, 1, 2 and 3, then in geometric sequence from 4 towards 16."""
+    """Return a distance's bucket; the buckets start at 0, 1, 2, 3, 4, 5.7, 8 and 11.3."""
     starts = [0, 1, 2, 3, *(4 * (16 / 4) ** (step / 4) for step in range(4))]
     return sum(distance >= start - 1e-9 for start in starts) - 1
 
@@ -222,7 +222,7 @@ def run_finder(
     asked: np.ndarray,
     *,
     scheme: str = "Rotary",
-    way: str = "unchanged",
+    stretch_method: str = "unchanged",
     halves: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the scores of the digits, and the attention weights."""
@@ -235,7 +235,7 @@ def run_finder(
     q = question @ parameters["W_q"]
     k, v = X @ parameters["W_k"], X @ parameters["W_v"]
     if scheme == "Rotary":
-        omega = stretch_frequencies(n / 16)[way]
+        omega = stretch_frequencies(n / 16)[stretch_method]
         q = rotate_pairs(q, n * omega, halves)
         k = rotate_pairs(k, np.arange(n)[:, None] * omega, halves)
     distances = n - np.arange(n)
@@ -264,23 +264,23 @@ def finders(adapter, cells) -> dict[str, list[Arrays]]:
 
 
 @pytest.fixture(scope="module")
-def tests(adapter, cells) -> dict[int, list[np.ndarray]]:
+def texts(adapter, cells) -> dict[int, list[np.ndarray]]:
     """Return the letters, digits, letters asked for and answers of the test texts, by length."""
-    tests = {}
+    texts = {}
     for n in LENGTHS:
         examples = adapter.lesson_arrays(cells["train"].names["tests"][n])
-        tests[n] = [x.astype(int) for x in examples]
-        letters, digits, asked, answers = tests[n]
+        texts[n] = [x.astype(int) for x in examples]
+        letters, digits, asked, answers = texts[n]
         assert letters.shape == digits.shape == (500, n)
         np.testing.assert_array_equal(
             digits[mark_last_match(letters, asked)], answers[:, 0]
         )
         assert len({*map(tuple, digits)}) > 490
-    return tests
+    return texts
 
 
 def assert_accuracies(
-    tests: dict[int, list[np.ndarray]],
+    texts: dict[int, list[np.ndarray]],
     models: list[Arrays],
     accuracies: Any,
     run: Callable[..., tuple[np.ndarray, np.ndarray]],
@@ -293,7 +293,7 @@ def assert_accuracies(
     assert len({parameters["digit"][0, 0] for parameters in models}) == 5
     for parameters, row in zip(models, accuracies, strict=True):
         for n, actual in zip(lengths, row, strict=True):
-            *inputs, answers = tests[n]
+            *inputs, answers = texts[n]
             scores = run_in_batches(partial(run, parameters), *inputs)
             expected = accuracy(scores.argmax(axis=-1), answers)
             assert float(actual) == pytest.approx(expected, abs=TIE_TOLERANCE)
@@ -306,28 +306,28 @@ def assert_table(cell: Any, results: Any, names: list[str]) -> np.ndarray:
     """
     expected = median_and_range(results, axis=1)
     lines = [line.rpartition(")") for line in cell.printed.splitlines() if ")" in line]
-    printed = np.abs([numbers(values) for values, _, _ in lines])
+    printed = np.abs([read_numbers(values) for values, _, _ in lines])  # "-" is no sign
     assert_printed(printed.reshape(expected.shape), expected)
     assert [name.strip() for _, _, name in lines] == names
     return expected
 
 
-def test_models_differ_only_in_scheme(cells, finders, tests):
+def test_models_differ_only_in_scheme(cells, finders, texts):
     names = cells["train-all"].names
     assert tuple(names["lengths"]) == LENGTHS
     results = zip(finders.items(), names["accuracies"], strict=True)
     for (scheme, models), accuracies in results:
         run = partial(run_finder, scheme=scheme)
-        assert_accuracies(tests, models, accuracies, run)
+        assert_accuracies(texts, models, accuracies, run)
     sizes = [sum(x.size for x in model.values()) for model, *_ in finders.values()]
     assert [size - sizes[0] for size in sizes] == [0, 0, 0, 0, 16 * 32, 8]
 
 
-def test_training_has_the_stated_budget_and_length(assert_trained_on):
-    assert_trained_on("train-all", "draw_entries", 16)
+def test_training_has_the_stated_budget_and_length(assert_budget):
+    assert_budget("train-all", "draw_entries", length=16)
 
 
-def test_bias_of_distance_is_number_of_its_bucket(adapter, cells, finders):
+def test_bias_of_distance_is_learned_for_its_bucket(adapter, cells, finders):
     *_, (model, *_) = cells["train-all"].names["models"].values()
     bias = adapter.lesson_bias(model, np.arange(1, 41)).ravel()
     buckets = [*map(expected_bucket, range(1, 41))]
@@ -343,8 +343,8 @@ def test_table_and_figure_show_medians_and_ranges(cells):
     assert_medians_with_bars(cell, accuracies[1:], LENGTHS, 1, NAMES[1:], xlabel)
     rows = assert_table(cell, accuracies, NAMES)
     none, sinusoids, rotary, alibi, table, buckets = rows[..., 0]
-    assert none[0] == pytest.approx(0.47, abs=0.08)  # about half
-    assert rows[1:, 0, 0].min() >= 0.9  # well
+    assert none[0] == pytest.approx(0.47, abs=0.08)  # "about half"
+    assert rows[1:, 0, 0].min() >= 0.9  # "well"
     _, lowest, highest = rows[0, 0]
     assert lowest > CHANCE_ACCURACY
     assert rows[1:, 0, 1].min() > highest + 0.2
@@ -352,7 +352,7 @@ def test_table_and_figure_show_medians_and_ranges(cells):
     assert sinusoids[3] < none[3] + 0.05
     assert (np.diff(rotary) < 0).all()
     assert (rotary[1:] > sinusoids[1:] + 0.2).all()
-    assert alibi.min() > alibi[0] - 0.08  # hardly notices
+    assert alibi.min() > alibi[0] - 0.08  # "hardly notices"
     assert (np.diff(buckets) < 0).all()
     assert none[3] < min(rotary[3], buckets[3])
     assert max(rotary[3], buckets[3]) < table[3] < alibi[3]
@@ -377,7 +377,7 @@ def test_maps_match_three_models(cells, finders, names, n, ylabel):
         expected.append(weights[0])
     last = [letters.rindex(letter) for letter in "abcdef"]
     hits = [(weights.argmax(axis=1) == last).sum() for weights in expected]
-    assert sum(hits) >= 15 if n == 16 else hits[0] < hits[2]  # of eighteen rows
+    assert hits[0] < hits[2] if n == 32 else sum(hits) >= 15  # of eighteen rows
     count = len(schemes) // len(names)  # maps per cell
     for i, name in enumerate(names):
         shown = slice(i * count, (i + 1) * count)
@@ -385,11 +385,11 @@ def test_maps_match_three_models(cells, finders, names, n, ylabel):
         assert_maps(cells[name], expected[shown], axes, titles, atol=2e-3)
 
 
-def test_weights_on_letter_and_its_last_entry(cells, finders, tests):
+def test_weights_on_letter_and_its_last_entry(cells, finders, texts):
     cell = cells["weight-shown"]
     letter_weights = cell.names["letter_weights"]
     for n in (16, 32):
-        letters, digits, asked, _ = tests[n]
+        letters, digits, asked, _ = texts[n]
         masks = letters == asked, mark_last_match(letters, asked)
         results = zip(finders.items(), letter_weights[n], strict=True)
         for (scheme, models), scheme_weights in results:
@@ -414,7 +414,7 @@ def test_weights_on_letter_and_its_last_entry(cells, finders, tests):
 
 
 def stretch_frequencies(factor: float) -> dict[str, np.ndarray]:
-    """Return the 16 frequencies for texts longer by this factor, for each way of stretching them."""
+    """Return the 16 frequencies for texts longer by this factor, for each method of stretching them."""
     omega = rope_frequencies(32)
     turns = 16 * omega / (2 * pi)
     ramp = np.interp(turns, [1 / 4, 2], [0, 1])
@@ -429,8 +429,8 @@ def stretch_frequencies(factor: float) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("factor", [2.0, 4.0, 8.0])
 def test_frequencies_are_stretched_in_four_ways(adapter, cells, factor):
     omega = adapter.tensor(rope_frequencies(32).astype("float32"))
-    for way, expected in stretch_frequencies(factor).items():
-        actual = array(cells["stretch"].names[way](omega, factor))
+    for method, expected in stretch_frequencies(factor).items():
+        actual = array(cells["stretch"].names[method](omega, factor))
         np.testing.assert_allclose(actual, expected, rtol=1e-4)
     slowed = stretch_frequencies(factor)["larger_base"] / rope_frequencies(32)
     assert (slowed[0], slowed[-1]) == (1, pytest.approx(1 / factor))
@@ -445,13 +445,13 @@ def test_printed_wavelengths(cells):
     np.testing.assert_allclose(printed, expected, rtol=1e-5, atol=0.051)
 
 
-def test_accuracies_with_stretched_frequencies(cells, finders, tests):
+def test_accuracies_with_stretched_frequencies(cells, finders, texts):
     results = cells["stretched"].names["stretched_accuracies"]
-    ways = [*stretch_frequencies(1)]
-    for way, accuracies in zip(ways, results, strict=True):
-        run = partial(run_finder, way=way)
-        assert_accuracies(tests, finders["Rotary"], accuracies, run, LENGTHS[1:])
-    cell, names = cells["stretched-shares"], [way.replace("_", " ") for way in ways]
+    methods = [*stretch_frequencies(1)]
+    for method, accuracies in zip(methods, results, strict=True):
+        run = partial(run_finder, stretch_method=method)
+        assert_accuracies(texts, finders["Rotary"], accuracies, run, LENGTHS[1:])
+    cell, names = cells["stretched-shares"], [x.replace("_", " ") for x in methods]
     unchanged, *changed = assert_table(cell, results, names)[..., 0]
     assert cell.rows[0] == [*LENGTHS[1:]]
     for medians in changed:
@@ -460,11 +460,11 @@ def test_accuracies_with_stretched_frequencies(cells, finders, tests):
     assert by_parts[2] > max(unchanged[2], linear[2], larger_base[2])
 
 
-def test_models_get_their_frequencies_back(cells, finders, tests):
+def test_models_get_their_frequencies_back(cells, finders, texts):
     names = cells["stretched"].names
     _, _, rotary, *_ = names["models"].values()
     accuracies = [[names["accuracy"](model, 32)] for model in rotary]
-    assert_accuracies(tests, finders["Rotary"], accuracies, run_finder, [32])
+    assert_accuracies(texts, finders["Rotary"], accuracies, run_finder, [32])
 
 
 # Solutions
@@ -498,7 +498,7 @@ def test_turned_values_depend_on_position(cells):
     assert_printed(turned, change, 3)
 
 
-def test_reordered_weights_fit_the_other_layout(adapter, cells, finders, tests):
+def test_reordered_weights_fit_the_other_layout(adapter, cells, finders, texts):
     cell, names = cells["solution-layouts-shown"], cells["solution-layouts-shown"].names
     order = [*range(0, 32, 2), *range(1, 32, 2)]
     trained = finders["Rotary"]
@@ -517,7 +517,7 @@ def test_reordered_weights_fit_the_other_layout(adapter, cells, finders, tests):
     results = names["layout_accuracies"]
     for parameters, layout, accuracies in zip(models, halves, results, strict=True):
         run = partial(run_finder, halves=layout)
-        assert_accuracies(tests, parameters, accuracies, run, [16])
+        assert_accuracies(texts, parameters, accuracies, run, [16])
     labels = ["as trained", "in halves", "in halves, reordered"]
     as_trained, in_halves, in_order = assert_table(cell, results, labels)[:, 0, 0]
     assert 0.5 < in_halves < as_trained - 0.05
@@ -547,14 +547,14 @@ def run_two_layers(
     return X @ parameters["output"] + parameters["bias"], weights
 
 
-def test_printed_accuracies_of_two_causal_layers(adapter, cells, tests):
+def test_printed_accuracies_of_two_causal_layers(adapter, cells, texts):
     cell = cells["solution-two-layers-shown"]
     accuracies = cell.names["two_layer_accuracies"]
     models = []
     for model in cell.names["two_layers"]:
         tables, layers = adapter.lesson_layers(model, 2, ("letter", "digit"))
         models.append(tables | {"layers": layers})
-    assert_accuracies(tests, models, accuracies, run_two_layers)
+    assert_accuracies(texts, models, accuracies, run_two_layers)
     (two_layers,) = assert_table(cell, [accuracies], ["two layers"])[..., 0]
     one_layer = median_and_range(cells["shares"].names["accuracies"][0], axis=0)
     assert two_layers[0] > one_layer[0, 0] + 0.2

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.lessons.cells import array, assert_printed, numbers, softmax, table
+from tests.lessons.cells import array, assert_printed, read_numbers, read_words, softmax
 from tests.lessons.shared_claims import (
     accuracy,
     assert_curves,
@@ -66,7 +66,7 @@ PRINTED = {
     "solution-mirrored": [[0]],
     "solution-dilated": [[5, 4, 2], [14, 13, 3], [41, 40, 4], [122, 121, 5]],
 }
-# Cells without random numbers show the same in every framework, to the last digit.
+# Cells without random numbers have the same output in every framework, to the last digit.
 DETERMINISTIC = [
     *PRINTED,
     "shape-check",
@@ -164,16 +164,16 @@ def test_order_matters_only_with_mask_or_positions(adapter, cells):
 
 
 def rnn_matrices(names: Any) -> list[np.ndarray]:
-    """Return W_xh and W_hh, to be multiplied from the right."""
+    """Return W_xh and W_hh, for the products x @ W_xh and H @ W_hh."""
     matrices = names["W_xh"], names["W_hh"]
     return [array(W.weight.data().T if hasattr(W, "weight") else W) for W in matrices]
 
 
 def reference_layers(adapter: Adapter, names: Any) -> dict[str, Callable[..., Any]]:
     """Return the lesson's three layers in NumPy, with its weights."""
-    ones = np.eye(16)[:, None] * np.eye(10)[4][:, None]  # at x_4
-    # The output at y_3 has x_4 on its right, that at y_5 on its left.
-    kernel = array(names["cnn"](adapter.tensor(ones.astype("float32"))))[:, [5, 4, 3]]
+    X = np.eye(16)[:, None] * np.eye(10)[4][:, None]  # sixteen unit vectors, at x_4
+    # y_3 has x_4 on its right, and y_5 has it on its left.
+    kernel = array(names["cnn"](adapter.tensor(X.astype("float32"))))[:, [5, 4, 3]]
     W_xh, W_hh = rnn_matrices(names)
     weights = adapter.lesson_projections(names, "small_attention")
 
@@ -213,7 +213,7 @@ def test_three_layers_keep_shape_and_rnn_has_orthogonal_matrices(cells):
     assert np.abs(W_xh - W_hh).max() > 0.1
 
 
-def test_influence_is_a_band_a_triangle_and_everything(adapter, cells):
+def test_influence_is_a_band_a_triangle_and_a_full_square(adapter, cells):
     names, cell = cells["influence"].names, cells["influence-heatmaps"]
     layers = reference_layers(adapter, names)
     X = array(names["X"])
@@ -243,7 +243,7 @@ def test_only_the_rnn_takes_more_steps_for_longer_sequences(adapter, cells):
 
 def test_multiply_adds_match_formulas(cells):
     d, k = 16, 3
-    rows = table(cells["multiply-adds"].printed.replace(",", ""))[1:]
+    rows = read_words(cells["multiply-adds"].printed.replace(",", ""))[1:]
     for n, row in zip((8, 16, 32, 64, 128), rows, strict=True):
         attention = 4 * n * d**2 + 2 * n**2 * d
         counts = n, k * n * d**2, 2 * n * d**2, attention
@@ -254,16 +254,16 @@ def test_multiply_adds_match_formulas(cells):
 
 
 @pytest.fixture
-def encoding(adapter, cells) -> Callable[..., Any]:
-    """Return a function that makes layers of the lesson's own class for 1000 positions."""
+def make_encoding(adapter, cells) -> Callable[..., Any]:
+    """Return a function that creates the lesson's positional encoding, for 1000 positions."""
     names = cells["positional-encoding"].names
     return partial(adapter.lesson_new_encoding, names, max_len=1000)
 
 
 # If the frequencies had single precision, the encoding of position 1000 would be off by 5e-6.
 @pytest.mark.parametrize(("width", "offset"), [(32, 992), (7, 0), (32, 3), (1, 2)])
-def test_encoding_adds_positions_singly_or_at_once(adapter, encoding, width, offset):
-    layer = encoding(width, 0)
+def test_positions_are_added_singly_or_at_once(adapter, make_encoding, width, offset):
+    layer = make_encoding(width, 0)
     encode = partial(adapter.lesson_encode, layer)
     X = np.random.default_rng(0).normal(size=(2, 8, width)).astype("float32")
     P = reference.positional_encoding(1000, width)[offset : offset + 8]
@@ -275,11 +275,11 @@ def test_encoding_adds_positions_singly_or_at_once(adapter, encoding, width, off
 
 
 @pytest.mark.parametrize(("offset", "last"), [(-1, 8), (991, 1000)])
-def test_positions_past_the_ends_are_rejected(adapter, encoding, offset, last):
-    # positions -1 to 8, expected 0 to 999
-    message = rf"{offset}\D+{last}\D+0\D+999"
+def test_positions_past_the_ends_are_rejected(adapter, make_encoding, offset, last):
+    message = rf"{offset}\D+{last}\D+0\D+999"  # positions -1 to 8, expected 0 to 999
+    layer, X = make_encoding(7, 0), np.zeros((1, 10, 7), "float32")
     with pytest.raises(ValueError, match=message):
-        adapter.lesson_encode(encoding(7, 0), np.zeros((1, 10, 7), "float32"), offset)
+        adapter.lesson_encode(layer, X, offset)
 
 
 def test_embedding_and_encoding_have_comparable_lengths(cells, framework):
@@ -315,7 +315,7 @@ def test_dot_products_depend_only_on_distance(cells):
     names, axes = ["i = 20", "i = 28", "i = 36"], ("Distance i - j", "Dot product")
     expected = [encoding_products(distances)] * 3
     assert_curves(cell, distances, expected, names, axes, atol=1e-4)
-    assert [row[-1] for row in table(cell.printed)] == ["16.0000", "0.0000"]
+    assert [row[-1] for row in read_words(cell.printed)] == ["16.0000", "0.0000"]
 
 
 # Relative position
@@ -335,7 +335,7 @@ def test_every_row_is_tried_with_six_offsets(adapter, cells, row, python_only):
     P = reference.positional_encoding(60, 32).astype("float32")
     P[row] += 1
     printed = cells["rotation"].run_again(P=adapter.tensor(P))
-    assert numbers(printed)[-1] > 0.1
+    assert read_numbers(printed)[-1] > 0.1
     offsets = cells["rotation"].list_loop_values("delta")
     assert (len({*offsets}), sum(delta < 0 for delta in offsets)) == (6, 1)
 
@@ -376,12 +376,12 @@ def run_reader(
     weights: dict[str, np.ndarray],
     tokens: np.ndarray,
     kind: str = "fixed",
-    to_scores: bool = True,
-    to_values: bool = True,
+    in_scores: bool = True,
+    in_values: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a reader's answers, and its attention weights (sequences, heads, queries, keys).
 
-    Queries and keys get positions only if ``to_scores``, values only if ``to_values``.
+    Positions are added to queries and keys only if ``in_scores``, and to values only if ``in_values``.
     """
     X = weights["embedding"].astype(float)[tokens]
     X_with_P, length = X, X.shape[1]
@@ -389,7 +389,7 @@ def run_reader(
         X_with_P = X + weights["P"][:length]
     elif "fixed" in kind:
         X_with_P = X + reference.positional_encoding(length, 32)
-    queries, values = X_with_P if to_scores else X, X_with_P if to_values else X
+    queries, values = X_with_P if in_scores else X, X_with_P if in_values else X
     projections = {f"w_{i}": reference.Linear(weights[f"W_{i}"]) for i in "qkvo"}
     if kind == "rotary":
         for name in "w_q", "w_k":
@@ -444,7 +444,7 @@ def test_trained_maps_match_weights(cells, weights):
     assert is_decided.mean() > 0.25
     keys = expected.argmax(axis=-1)
     for decided, chosen, tokens in zip(is_decided, keys, example, strict=True):
-        # Some heads give it to other tokens.
+        # Some heads prefer other tokens.
         assert (tokens[chosen[decided]] < 2).mean() > 0.7
 
 
@@ -471,7 +471,7 @@ def test_heads_follow_tokens_or_their_order(cells, weights):
 def test_reader_needs_no_positions_in_its_values(cells, weights):
     tokens = array(cells["found"].names["tokens"]).astype(int)
     expected = []
-    for options in {}, {"to_values": False}, {"to_scores": False}:
+    for options in {}, {"in_values": False}, {"in_scores": False}:
         answers, _ = run_reader(weights, tokens, **options)
         expected.append(accuracy(answers > 0, zero_is_first(tokens)))
     printed = np.ravel(cells["without-positions-shown"].rows)
@@ -508,8 +508,8 @@ def test_each_kind_of_reader_matches_its_name(adapter, cells, kind):
         np.testing.assert_allclose(answers(tokens), expected, rtol, atol)
 
 
-def test_training_has_the_stated_budget_and_length(assert_trained_on):
-    assert_trained_on("past-the-end", "draw_sequences", 8)
+def test_training_has_the_stated_budget_and_length(assert_budget):
+    assert_budget("past-the-end", "draw_sequences", length=8)
 
 
 def test_learned_table_is_trained_up_to_its_eighth_row(adapter, cells):
@@ -549,11 +549,11 @@ def test_readers_past_the_end_are_as_accurate_as_the_text_says(results):
 
 
 def test_accuracies_are_measured_at_each_length(adapter, cells, results, weights):
-    """Check the first of the fixed readers, which is the one trained before."""
-    tests = cells["five-readers"].names["tests"]
-    tests = tests.values() if isinstance(tests, dict) else tests
-    for length, test, actual in zip(TEST_LENGTHS, tests, results[0, 0], strict=True):
-        tokens, labels = adapter.lesson_arrays(test)
+    """Check the first of the readers with a fixed encoding: the reader that an earlier section trained."""
+    sets = cells["five-readers"].names["tests"]
+    sets = sets.values() if isinstance(sets, dict) else sets
+    for length, examples, actual in zip(TEST_LENGTHS, sets, results[0, 0], strict=True):
+        tokens, labels = adapter.lesson_arrays(examples)
         assert tokens.shape == (500, length)
         answers = run_in_batches(partial(run_reader, weights), tokens.astype(int))
         assert actual == pytest.approx(accuracy(answers > 0, labels > 0), abs=0.0021)
@@ -602,8 +602,8 @@ def test_stacked_attention_makes_tokens_alike(adapter, cells):
         X, curve = start, [diversity(start)]
         for weights in blocks:
             pooled, _ = reference_multi_head(weights, 4, sharpness * X, X, X)
-            length = np.linalg.norm(X) / np.linalg.norm(pooled)
-            X = pooled + X if skip else pooled * length
+            ratio = np.linalg.norm(X) / np.linalg.norm(pooled)
+            X = pooled + X if skip else pooled * ratio
             curve.append(diversity(X))
         expected.append(curve)
     cell, axes = cells["solution-stacking-figure"], ("Layers", "Diversity")
@@ -637,7 +637,7 @@ def test_causal_influence_is_lower_triangle(adapter, cells):
     assert shown[:, 0].argmax() == 0
     future, connected = cell.printed.splitlines()
     assert future.endswith(": no")
-    assert numbers(connected) == [55, 100]
+    assert read_numbers(connected) == [55, 100]
 
 
 def test_influence_fades_only_in_rnns(adapter, cells):
@@ -669,7 +669,7 @@ def test_decoding_by_token_matches_whole_sequence(adapter, cells):
     outputs = np.concatenate([array(y) for y in names["outputs"]], axis=1)
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
     difference, _, *rows = cells["solution-decoding-cost"].printed.splitlines()
-    assert numbers(difference) == [0]
+    assert read_numbers(difference) == [0]
     # The cache saves the projections of earlier tokens.
     d = 16
     for n, row in zip((10, 100, 1000), rows, strict=True):

@@ -74,7 +74,7 @@ class Parser:
 
 
 def evaluate(formula: str, letters: Mapping[str, float] | None = None) -> float:
-    """Return the value, or NaN if this is not arithmetic, or has other letters than these."""
+    """Return a formula's value, or NaN if it is not arithmetic, or has letters without a value."""
     try:
         return Parser(formula, letters or {}).parse_sum(end="")
     except (ArithmeticError, IndexError, ValueError):
@@ -84,7 +84,7 @@ def evaluate(formula: str, letters: Mapping[str, float] | None = None) -> float:
 def rounds_to(value: float, number: str) -> bool:
     """Check whether the value rounds to the number.
 
-    0.7 does not count as a 1: without decimals, rounding may change at most a twentieth.
+    A number without decimals may differ by at most a twentieth, so 0.7 does not round to 1.
     """
     rounded = float(number)
     decimals = len(number.partition(".")[2])

@@ -111,7 +111,7 @@ class ExecutedCell:
 
     @property
     def rows(self) -> list[list[float]]:
-        """The numbers in each printed line that has any."""
+        """The numbers in each printed line that has any; the range 0.1-0.2 is read as 0.1 and -0.2."""
         return parse_rows(self.printed)
 
     @property
@@ -242,9 +242,9 @@ def framework(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def assert_trained_on(
+def assert_budget(
     request: pytest.FixtureRequest, cells: Mapping[str, ExecutedCell], framework: str
-) -> Callable[[str, str, int], None]:
+) -> Callable[..., None]:
     """Return a function that checks steps, examples per step and learning rate against the lesson's BUDGETS.
 
     In Python, the function also executes the cell again, and checks the length of the sequences that the cell draws.
@@ -253,7 +253,7 @@ def assert_trained_on(
     budget = budgets.get(framework, budgets["others"])
     steps, batch, *_ = budget
 
-    def check(cell: str, draws: str, length: int) -> None:
+    def check(cell: str, draw_function: str, *, length: int) -> None:
         assert {*budget} <= cells["train"].numbers
         if not FRAMEWORKS[framework].is_python:
             return
@@ -261,10 +261,10 @@ def assert_trained_on(
         names = cells[cell].names
 
         def run(record_result: Callable[..., Any]) -> None:
-            replace_names(names["train"], **{draws: record_result})
+            replace_names(names["train"], **{draw_function: record_result})
             cells[cell].run_again()
 
-        sequences = [first for first, *_ in record_first_calls(run, names[draws])]
+        sequences = [first for first, *_ in record_first_calls(run, names[draw_function])]
         assert {len(x) for x in sequences} <= {1, batch, steps * batch}
         assert {x.shape[1] for x in sequences} == {length}
 
@@ -272,17 +272,17 @@ def assert_trained_on(
 
 
 class EnoughCallsError(Exception):
-    """Ends the run of a recorded function after enough calls."""
+    """Stops code that calls a recorded function, after enough calls."""
 
 
 def record_first_calls(
     run: Callable[[Callable[..., Any]], Any], function: Callable[..., Any]
 ) -> list[Any]:
-    """Return the results of the first calls of ``function`` in ``run(function)``, and then end the run."""
+    """Call ``run`` with a recording version of ``function``, stop it after four calls, and return their results."""
     results: list[Any] = []
 
     def record_result(*args: Any, **kwargs: Any) -> Any:
-        # One of the calls may be for a layer that takes its sizes from its input.
+        # One of the calls may only be to infer the sizes of a layer, from a small input.
         if len(results) == 4:
             raise EnoughCallsError
         results.append(function(*args, **kwargs))
@@ -307,17 +307,17 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
-def table(text: str) -> list[list[str]]:
+def read_words(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines()]
 
 
-def numbers(text: str) -> list[float]:
+def read_numbers(text: str) -> list[float]:
     return [float(number) for number in NUMBER.findall(text)]
 
 
 def parse_rows(text: str) -> list[list[float]]:
     """Return the numbers in each line that has any."""
-    return [*filter(None, map(numbers, text.splitlines()))]
+    return [*filter(None, map(read_numbers, text.splitlines()))]
 
 
 def assert_printed(rows: Any, expected: Any, digits: int = 2) -> None:

@@ -44,13 +44,17 @@ def read_curves(lesson: str, name: str, points: int) -> list[NDArray[np.float64]
     return heights
 
 
-def get_state(page: Page, name: str, **settings: Any) -> dict[str, Any]:
-    """Return the state of a live figure with these settings."""
-    return get_states(page, name, [settings])[0]
+def get_state(page: Page, name: str) -> dict[str, Any]:
+    return set_state(page, name)
 
 
-def get_states(page: Page, name: str, settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the state of a live figure for each of these settings."""
+def set_state(page: Page, name: str, **settings: Any) -> dict[str, Any]:
+    """Change these settings of a live figure, and return its state."""
+    return set_states(page, name, [settings])[0]
+
+
+def set_states(page: Page, name: str, settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Change the settings of a live figure several times, and return its state after each change."""
     live = page.locator(f'[data-live="{name}"]')
     return live.evaluate(
         "(root, all) => all.map(one => { root.live.set(one); return root.live.state(); })", settings

@@ -124,7 +124,7 @@ def read_sections(text: Path) -> dict[str, list[Passage]]:
 
 @dataclass(frozen=True)
 class Span:
-    """A part of a section's text; its source is empty until it is found."""
+    """A part of a section's text; ``source`` is empty while it is unknown."""
 
     line: int
     text: str

@@ -119,8 +119,8 @@ def list_commands(text: str) -> list[str]:
     return [line.partition("#")[0].strip() for block in blocks for line in block.splitlines()]
 
 
-def list_spoken_texts(text: str) -> Iterator[str]:
-    """Yield paragraphs, items and cells, with one letter for each piece of code and formula."""
+def find_paragraphs(text: str) -> Iterator[str]:
+    """Yield paragraphs, list items and table cells, with x for each formula and piece of code."""
     letter = {"code_inline": "x", "math_inline": "x"}
     for token in MARKDOWN.parse(text):
         if token.type == "inline":

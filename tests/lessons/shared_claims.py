@@ -41,7 +41,7 @@ def rope_frequencies(d: int, base: float = 10000) -> Array:
 
 
 def rotate_pairs(X: Array, angles: Any, halves: bool = False) -> Array:
-    """Rotate each pair by its angle, as a complex number; partners are neighbours, or d/2 apart."""
+    """Rotate each pair of numbers by its angle; a pair is two neighbours, or two numbers d/2 apart if ``halves``."""
     d = X.shape[-1]
     first, second = (
         (slice(d // 2), slice(d // 2, d)) if halves else (slice(0, d, 2), slice(1, d, 2))
@@ -73,7 +73,7 @@ def to_floats(nested: Any) -> Any:
 
 
 def median_and_range(results: Any, axis: int = -1) -> Array:
-    """Return median, minimum and maximum over the seeds, which are on this axis, on a new last axis."""
+    """Return the median, minimum and maximum over this axis (the seeds), stacked on a new last axis."""
     numbers = np.array(to_floats(results))
     return np.stack([np.median(numbers, axis), numbers.min(axis), numbers.max(axis)], axis=-1)
 
@@ -82,7 +82,7 @@ def median_and_range(results: Any, axis: int = -1) -> Array:
 
 
 def assert_variables(names: Mapping[str, Any], *, atol: float = 1e-5, **expected: Any) -> None:
-    """Check the arrays of these names; a batch of one or a single head may be left out."""
+    """Check the values of variables by name; axes of size 1, such as a single head, may be missing."""
     for name, numbers in expected.items():
         actual = array(names[name]).squeeze()
         np.testing.assert_allclose(actual, np.squeeze(numbers), atol=atol, err_msg=name)
@@ -97,7 +97,7 @@ def assert_maps(
     atol: float = 1e-5,
     colours: str = "Blues",
 ) -> Array:
-    """Check a figure's heat maps, the labels of their axes, and the first titles; return the maps."""
+    """Check a figure's heat maps, the labels of their axes, and the titles of the first maps; return the maps."""
     maps = np.array([np.asarray(panel.get_array()) for panel in cell.panels])
     np.testing.assert_allclose(maps, expected, atol=atol)
     assert {panel.get_cmap().name for panel in cell.panels} == {colours}
@@ -136,9 +136,9 @@ def assert_medians_with_bars(
     names: list[str],
     xlabel: str,
 ) -> None:
-    """Check a curve of medians for each kind of model, and bars for the ranges, with this ``spacing``.
+    """Check a curve of medians for each kind of model, and bars for their ranges, ``spacing`` apart.
 
-    The shares are by kind, seed and length.
+    ``shares`` has the shape (kinds, seeds, lengths).
     """
     median, low, high = np.moveaxis(median_and_range(shares, axis=1), -1, 0)
     bars = [

@@ -90,7 +90,7 @@ def record(shell: InteractiveShell, *sources: str) -> dict[str, dict[str, Any]]:
 
 def test_cells_of_another_language_are_ignored(shell: InteractiveShell) -> None:
     cells = record(shell, CELLS["set"], "word, more = '五', 1", CELLS["use"])
-    assert cells["use"]["value"] == 1  # as executed
+    assert cells["use"]["value"] == 1  # len("五"), as executed
     assert cells["use"]["names"]["word"] == "five"
     assert "more" not in cells["use"]["names"]
 

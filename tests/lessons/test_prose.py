@@ -25,8 +25,8 @@ from tests.lessons.prose import (
     Piece,
     find_inline_code,
     find_links,
+    find_paragraphs,
     list_commands,
-    list_spoken_texts,
     make_pattern,
     parse_numbers,
     parse_pieces,
@@ -216,7 +216,7 @@ MISSING_SPACE = re.compile(rf"{CHINESE}[A-Za-z\d]|[A-Za-z\d]{CHINESE}")
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/zh-TW/*.md")), ids=lambda page: page.stem)
 def test_chinese_punctuation_and_spacing(page: Path):
-    for line in list_spoken_texts(page.read_text(encoding="utf-8")):
+    for line in find_paragraphs(page.read_text(encoding="utf-8")):
         assert HALF_WIDTH.findall(line) + MISSING_SPACE.findall(line) == [], line
 
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from d2l_compat.frameworks import FRAMEWORKS
 from tests.mutants.fault import Fault
 from tests.mutants.tables import ALL_FAULTS, FAULTS
-from tests.mutants.trial import PYTEST, Outcome, Workshop, list_used_checks, shares_tests
+from tests.mutants.trial import PYTEST, Outcome, Workshop, merge_failing_checks, shares_tests
 from tools.weave.lessons import ROOT
 
 REPORT = ROOT / "build" / "mutants" / "report.md"
@@ -76,15 +76,15 @@ def void_failing_checks(
 ) -> None:
     """Run the checks that noticed faults on the unchanged project; void the outcomes of those that fail there."""
     outcomes = [outcome for result in results for outcome in result.values()]
-    checks = list_used_checks(outcomes)
+    checks = merge_failing_checks(outcomes)
     for check, outcome in zip(checks, pool.map(workshop.try_without_fault, checks), strict=True):
-        failed = check if outcome.void_reason else outcome.noticed_by
+        failed = check if outcome.void_reason else outcome.failing_check
         verdict = "DOES NOT PASS" if failed else "passes"
         title = " ".join((*check.command[len(PYTEST) :], *check.tests[:2]))
         more = f" and {len(check.tests) - 2} more" if len(check.tests) > 2 else ""
         print(f"{verdict} without a fault: {title}{more} ({outcome.seconds:.0f} s)", flush=True)
         for other in outcomes:
-            if failed and other.noticed_by and shares_tests(failed, other.noticed_by):
+            if failed and other.failing_check and shares_tests(failed, other.failing_check):
                 reason = outcome.void_reason or outcome.failures[0]
                 other.void_reason = f"the check fails without a fault: {reason}"
                 print(f"    {other.failures[0]} does not count: {other.void_reason}", flush=True)

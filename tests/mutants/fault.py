@@ -49,7 +49,7 @@ class Fault:
         before, _, _ = (ROOT / self.file).read_text(encoding="utf-8").partition(self.old)
         return re.findall(r"^(?:#|//) %% (\S+)", before, re.MULTILINE)[-1]
 
-    def list_files(self) -> list[str]:
+    def list_notebook_files(self) -> list[str]:
         """Return the notebooks that may show the fault, relative to the project's folder."""
         if self.kind == "stored":
             return [self.file]

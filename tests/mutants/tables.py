@@ -42,7 +42,7 @@ def make_notebook_fault(folder: str, name: str, change: Any) -> Fault:
     return Fault(folder.split("/")[1], name, f"notebooks/{folder}/{lesson}.ipynb", change=change)
 
 
-# For each row, its fault in each of its frameworks.
+# For each row of a faults.toml, the fault in each framework that has it.
 LESSON_FAULTS = [
     make_lesson_faults(lesson, row)
     for lesson in list_lessons()

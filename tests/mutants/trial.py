@@ -59,7 +59,7 @@ class Check:
 
     command: tuple[str, ...]
     tests: tuple[str, ...] = ()  # or notebooks
-    first: tuple[str, ...] = field(default=(), compare=False)  # arguments for the first tests
+    first: tuple[str, ...] = field(default=(), compare=False)  # arguments to run some tests first
 
     @property
     def is_notebook(self) -> bool:
@@ -72,16 +72,16 @@ class Outcome:
 
     failures: list[str] = field(default_factory=list)  # tests or cells
     void_reason: str = ""  # why the result does not count
-    noticed_by: Check | None = None  # a check with only the tests that failed
+    failing_check: Check | None = None  # with only the tests that failed
     seconds: float = 0
 
 
 def list_checks(fault: Fault) -> list[tuple[str, Check]]:
     """Return the checks that should notice a fault: nbval for each notebook, and tests if there are any.
 
-    The checks for a fault in a stored notebook begin with nbval, those for a fault in code with the tests.
+    For a fault in a stored notebook, nbval comes first; for a fault in code, the tests do.
     """
-    checks = [("nbval", Check(NBVAL, (file,))) for file in fault.list_files()]
+    checks = [("nbval", Check(NBVAL, (file,))) for file in fault.list_notebook_files()]
     framework = fault.framework
     match fault.kind, framework:
         case "stored", _:
@@ -98,14 +98,14 @@ def list_checks(fault: Fault) -> list[tuple[str, Check]]:
             claims = f"lessons/{fault.lesson}/claims.py"
             checks.insert(0, ("tests", Check(command, (claims,), ("--first", fault.cell))))
         case "lesson", "djl":
-            checks.insert(0, ("tests", Check(CLAIMS, (fault.list_files()[0],))))
+            checks.insert(0, ("tests", Check(CLAIMS, (fault.list_notebook_files()[0],))))
     return checks
 
 
-def list_used_checks(outcomes: Iterable[Outcome]) -> list[Check]:
-    """Merge the checks that noticed faults, so that each runs once and a page's languages run together."""
+def merge_failing_checks(outcomes: Iterable[Outcome]) -> list[Check]:
+    """Merge the checks that failed, so that each test runs once and a page's languages run together."""
     tests: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, None]] = {}
-    for check in [outcome.noticed_by for outcome in outcomes if outcome.noticed_by]:
+    for check in [outcome.failing_check for outcome in outcomes if outcome.failing_check]:
         page = Path(check.tests[0]).parts[-2:] if check.is_notebook else ()
         tests.setdefault((check.command, page), {}).update(dict.fromkeys(check.tests))
     return [Check(command, (*names,)) for (command, _), names in tests.items()]
@@ -152,7 +152,7 @@ class Workshop:
             kill(child)
 
     def try_fault(self, fault: Fault, all_checks: bool = False) -> dict[str, Outcome]:
-        """Run the checks until one notices the fault, or all; return their outcomes. Raise StoppedError."""
+        """Run the checks until one notices the fault, or all; return their outcomes. Raise StoppedError if stopped."""
         with self._copy() as project:
             try:
                 fault.put_into(project)
@@ -226,12 +226,12 @@ class Workshop:
         if not failed:
             return Outcome()
         if is_maven:
-            return Outcome(names, noticed_by=check)
+            return Outcome(names, failing_check=check)
         if not check.is_notebook:
-            return Outcome(names, noticed_by=replace(check, tests=(*map(make_test_id, failed),)))
+            return Outcome(names, failing_check=replace(check, tests=(*map(make_test_id, failed),)))
         if "Cell 0" in names:  # the install cell, which has no fault
             return Outcome(void_reason="the first cell fails")
-        return Outcome(name_cells(names, project / check.tests[0]), noticed_by=check)
+        return Outcome(name_cells(names, project / check.tests[0]), failing_check=check)
 
     def _build(self, project: Path) -> str:
         """Build DJL's classes; return the error, or ""."""

@@ -129,7 +129,7 @@ def test_every_check_is_listed_and_counts_at_least_one_test(folder: Path) -> Non
 
 def test_ctrl_c_ends_running_checks(folder: Path, interrupt: Callable[..., str]) -> None:
     process = start_checks(folder, "--jobs", "2", "endless", "good")
-    interrupt(process, [folder / "started"], process.terminate, at_least=2)
+    interrupt(process, [folder / "started"], process.terminate, min_children=2)
     assert process.returncode == 130
 
 

@@ -12,7 +12,7 @@ from d2l_compat.frameworks import FRAMEWORKS
 from tests.mutants.__main__ import Outcomes, is_noticed, render_report, void_failing_checks
 from tests.mutants.fault import Fault, OutdatedFaultError
 from tests.mutants.tables import ALL_FAULTS, FAULTS, LESSON_FAULTS
-from tests.mutants.trial import MAVEN, NBVAL, Check, Outcome, list_checks, list_used_checks
+from tests.mutants.trial import MAVEN, NBVAL, Check, Outcome, list_checks, merge_failing_checks
 from tools.weave.lessons import ROOT, list_lessons
 
 
@@ -61,7 +61,7 @@ def test_a_fault_in_a_lesson_is_woven_into_its_notebook(project: Path, fault: Fa
 def test_a_lessons_fault_is_tried_with_its_claims_and_with_nbval(fault: Fault) -> None:
     (first, claims), (second, nbval) = list_checks(fault)
     assert (first, second) == ("tests", "nbval")
-    assert nbval == Check(NBVAL, tuple(fault.list_files()))
+    assert nbval == Check(NBVAL, tuple(fault.list_notebook_files()))
     if fault.framework == "djl":
         assert {"--nbval-lax", "--claims"} < {*claims.command}
         assert claims.tests == nbval.tests
@@ -101,8 +101,8 @@ def test_tests_that_noticed_faults_are_run_once_without_them() -> None:
         Check(NBVAL, (f"notebooks/{language}/jax/page.ipynb",)) for language in ("en", "zh-TW")
     )
     checks = [*test_checks, english, chinese, *test_checks]
-    outcomes = [Outcome(noticed_by=check) for check in checks]
-    assert list_used_checks([*outcomes, Outcome()]) == [
+    outcomes = [Outcome(failing_check=check) for check in checks]
+    assert merge_failing_checks([*outcomes, Outcome()]) == [
         Check(claims, ("claims.py::one", "claims.py::two")),
         test_checks[2],
         Check(NBVAL, (*english.tests, *chinese.tests)),
@@ -114,12 +114,12 @@ def test_a_test_that_fails_without_a_fault_does_not_count() -> None:
         """A workshop in which the second of two tests fails with or without a fault."""
 
         def try_without_fault(self, check: Check) -> Outcome:
-            return Outcome(["two"], noticed_by=replace(check, tests=check.tests[1:]))
+            return Outcome(["two"], failing_check=replace(check, tests=check.tests[1:]))
 
     results: list[Outcomes] = []
     for name in ("one", "two"):
         check = Check(("pytest",), (f"a.py::{name}",))
-        results.append({"tests": Outcome([name], noticed_by=check)})
+        results.append({"tests": Outcome([name], failing_check=check)})
     with ThreadPoolExecutor(1) as pool:
         void_failing_checks(FakeWorkshop(), pool, results)
     assert [is_noticed(outcomes) for outcomes in results] == [True, False]

@@ -367,7 +367,7 @@ def test_ctrl_c_leaves_no_kernel_and_no_file(tmp_path, interrupt):
         text=True,
     )
     output = interrupt(
-        process, start_files, lambda: os.killpg(process.pid, signal.SIGINT), at_least=3
+        process, start_files, lambda: os.killpg(process.pid, signal.SIGINT), min_children=3
     )
     assert process.returncode == 2, output
     assert not [path for path in temporary.rglob("*") if not path.name.startswith("pytest-")]

@@ -404,7 +404,7 @@ def test_ctrl_c_stops_all_pages_and_keeps_the_old_notebooks(project, interrupt):
         text=True,
     )
     output = interrupt(
-        runner, [*start_files.values()], lambda: runner.send_signal(signal.SIGINT), at_least=2
+        runner, [*start_files.values()], lambda: runner.send_signal(signal.SIGINT), min_children=2
     )
     assert runner.returncode == 130
     assert "Traceback" not in output

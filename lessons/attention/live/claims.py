@@ -13,6 +13,7 @@ from tests.lessons.live import (
     matches_up_to_scale,
     read_curves,
     read_figure,
+    set_state,
 )
 from tests.site.browser import Open
 
@@ -29,7 +30,7 @@ def points(page: Page) -> Points:
 
 
 def test_curves_match_notebook(page: Page):
-    live_states = [get_state(page, FIGURE, width=width) for width in WIDTHS]
+    live_states = [set_state(page, FIGURE, width=width) for width in WIDTHS]
     grid = np.array(live_states[0]["grid"])
     np.testing.assert_allclose(grid, np.linspace(0, 5, 101), atol=1e-12)
     truth, *notebook_fits = read_curves(LESSON, "three-widths", 101)
@@ -51,7 +52,7 @@ def test_points_match_notebook(points: Points):
 @pytest.mark.parametrize("width", [*WIDTHS, 0.18, 1.08])
 @pytest.mark.parametrize("q", [0, 1.15, 2.5, 5])
 def test_weights_match_kernel(page: Page, points: Points, width: float, q: float):
-    live_state = get_state(page, FIGURE, width=width, q=q)
+    live_state = set_state(page, FIGURE, width=width, q=q)
     assert (live_state["width"], live_state["q"]) == (width, q)
     x, y = points
     kernel = np.exp(-((q - x) ** 2) / (2 * width**2))
@@ -64,7 +65,7 @@ def test_weights_match_kernel(page: Page, points: Points, width: float, q: float
 
 
 def test_point_areas_grow_with_weights(page: Page, live: Locator):
-    weights = np.array(get_state(page, FIGURE, width=0.05, q=4)["weights"])
+    weights = np.array(set_state(page, FIGURE, width=0.05, q=4)["weights"])
     radii = live.locator(".live-point").evaluate_all(
         "circles => circles.map((circle) => circle.r.baseVal.value)"
     )
@@ -77,7 +78,7 @@ def test_point_areas_grow_with_weights(page: Page, live: Locator):
 
 
 def test_caption_shows_numbers(page: Page, live: Locator):
-    live_state = get_state(page, FIGURE, width=0.3, q=1.15)
+    live_state = set_state(page, FIGURE, width=0.3, q=1.15)
     caption = (
         f"At q = 1.15 the answer is {live_state['answer']:.2f}; "
         f"the nearest point has {100 * live_state['share']:.1f}% of the weight."
@@ -93,7 +94,7 @@ def test_caption_shows_numbers(page: Page, live: Locator):
 
 
 def test_drawing_shows_numbers(page: Page, live: Locator):
-    live_state = get_state(page, FIGURE, width=0.3, q=1.15)
+    live_state = set_state(page, FIGURE, width=0.3, q=1.15)
     heights = "line => Array.from(line.points, (point) => point.y)"
     curve = np.array(live.locator(".live-curve").evaluate(heights))
     truth = np.array(live.locator(".live-truth").evaluate(heights))
@@ -105,7 +106,7 @@ def test_drawing_shows_numbers(page: Page, live: Locator):
 
 
 def test_keyboard_moves_width_and_query(page: Page, live: Locator):
-    before = get_state(page, FIGURE, width=0.3, q=2.5)
+    before = set_state(page, FIGURE, width=0.3, q=2.5)
     live.get_by_label("Query q").press("ArrowRight")
     after = get_state(page, FIGURE)
     assert (after["width"], after["q"]) == (before["width"], 2.55)

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
-from tests.lessons.live import get_state, get_states, read_cells
+from tests.lessons.live import get_state, read_cells, set_state, set_states
 from tests.site.browser import Open
 
 LESSON, FIGURE = "multi-head-attention", "heads"
@@ -44,9 +44,9 @@ def compute_attention(query: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
 
 def test_tables_match_notebook(page: Page, live: Locator):
     pear, lemon, both = read_printed_numbers("one-average")
-    get_state(page, FIGURE, **PEAR_LEMON, twoHeads=False)
+    set_state(page, FIGURE, **PEAR_LEMON, twoHeads=False)
     assert read_table_numbers(live) == [both]
-    get_state(page, FIGURE, twoHeads=True)
+    set_state(page, FIGURE, twoHeads=True)
     assert read_table_numbers(live) == [pear, lemon]
 
 
@@ -55,7 +55,7 @@ def test_difference_matches_notebook_in_either_order(page: Page, live: Locator):
     for first, second, difference in zip(
         (PEAR, LEMON), (LEMON, PEAR), differences, strict=True
     ):
-        get_state(page, FIGURE, first=first, second=second, loudness=6, twoHeads=True)
+        set_state(page, FIGURE, first=first, second=second, loudness=6, twoHeads=True)
         (cents,) = difference
         a, b = heads if first == PEAR else heads[::-1]
         caption = f"{a} − {b} = {cents}: a {FRUITS[first]} costs {cents} cents more than a {FRUITS[second]}."
@@ -70,7 +70,7 @@ def test_numbers_match_attention(page: Page, loudness: int, two_heads: bool):
         {"first": a, "second": b, "loudness": loudness, "twoHeads": two_heads}
         for a, b in orders
     ]
-    live_states = get_states(page, FIGURE, settings)
+    live_states = set_states(page, FIGURE, settings)
     for (first, second), live_state in zip(orders, live_states, strict=True):
         a, b = loudness * np.eye(3)[[first, second]]
         queries = [a, b] if two_heads else [a + b]
@@ -88,13 +88,13 @@ def test_numbers_match_attention(page: Page, loudness: int, two_heads: bool):
 
 
 def test_one_head_ignores_order_of_fruits(page: Page):
-    pear_first = get_state(page, FIGURE, **PEAR_LEMON, twoHeads=False)
-    lemon_first = get_state(page, FIGURE, first=LEMON, second=PEAR)
+    pear_first = set_state(page, FIGURE, **PEAR_LEMON, twoHeads=False)
+    lemon_first = set_state(page, FIGURE, first=LEMON, second=PEAR)
     assert pear_first["answers"] == lemon_first["answers"]
 
 
 def test_caption_calls_one_head_an_average(page: Page, live: Locator):
-    get_state(page, FIGURE, first=APPLE, second=PEAR, loudness=6, twoHeads=False)
+    set_state(page, FIGURE, first=APPLE, second=PEAR, loudness=6, twoHeads=False)
     caption = (
         "One head answers 60.0 cents: an average of the three prices, "
         "and not the difference asked for, 50 − 70 = −20."
@@ -104,10 +104,10 @@ def test_caption_calls_one_head_an_average(page: Page, live: Locator):
 
 def test_rounding_is_marked_as_approximate(page: Page):
     caption = page.locator('[data-live="heads"] p output')
-    get_state(page, FIGURE, first=PEAR, second=LEMON, loudness=7, twoHeads=True)
+    set_state(page, FIGURE, first=PEAR, second=LEMON, loudness=7, twoHeads=True)
     expect(caption).to_contain_text("70.0 − 40.0 ≈ 29.9")
     for loudness, first, second in product(range(11), range(3), range(3)):
-        get_state(page, FIGURE, first=first, second=second, loudness=loudness)
+        set_state(page, FIGURE, first=first, second=second, loudness=loudness)
         subtraction, _ = caption.inner_text().split(":")
         a, _, b, sign, difference = subtraction.replace("−", "-").split()
         adds_up = abs(float(a) - float(b) - float(difference)) < 0.01
@@ -115,7 +115,7 @@ def test_rounding_is_marked_as_approximate(page: Page):
 
 
 def test_bars_are_as_long_as_weights(page: Page, live: Locator):
-    weights = get_state(
+    weights = set_state(
         page, FIGURE, first=PEAR, second=APPLE, loudness=1, twoHeads=True
     )["weights"]
     shares = live.locator(".live-bar").evaluate_all(
@@ -126,7 +126,7 @@ def test_bars_are_as_long_as_weights(page: Page, live: Locator):
 
 
 def test_keyboard_sets_fruits_loudness_and_heads(page: Page, live: Locator):
-    before = get_state(page, FIGURE, **PEAR_LEMON, twoHeads=False)
+    before = set_state(page, FIGURE, **PEAR_LEMON, twoHeads=False)
     first = live.get_by_role("group", name="First fruit")
     second = live.get_by_role("group", name="Second fruit")
     first.get_by_label("pear").press("ArrowLeft")
@@ -150,7 +150,7 @@ def test_keyboard_sets_fruits_loudness_and_heads(page: Page, live: Locator):
 
 
 def test_clicking_words_sets_controls(page: Page, live: Locator):
-    get_state(page, FIGURE, **PEAR_LEMON, twoHeads=False)
+    set_state(page, FIGURE, **PEAR_LEMON, twoHeads=False)
     live.get_by_role("group", name="Second fruit").get_by_text("apple").click()
     live.get_by_text("Two heads").click()
     after = get_state(page, FIGURE)

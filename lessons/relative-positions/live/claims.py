@@ -1,4 +1,4 @@
-"""Test that the live figure's rotary scores depend only on distance, and scores of sums on more."""
+"""Test that the live figure's scores depend only on distance if vectors are turned, but not if positions are added."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
-from tests.lessons.live import get_state, get_states
+from tests.lessons.live import get_state, set_state, set_states
 from tests.shim.reference import positional_encoding, rotary
 from tests.site.browser import Open
 
@@ -31,8 +31,8 @@ def add_positions(position: int) -> NDArray[np.float64]:
     return CONTENT[0, :6].reshape(3, 2) + pairs[:, ::-1]
 
 
-def score_sums(distance: int) -> list[float]:
-    """Return the scores at all positions if positions are added: sums of four products."""
+def compute_added_scores(distance: int) -> list[float]:
+    """Return the score at each position of the query if positions are added: a sum of four dot products."""
     a = np.arange(distance, 61)[:, None] * OMEGA
     b = a - distance * OMEGA
     return list((1 + np.cos(a) + np.cos(b) + np.cos(a - b)).sum(axis=1))
@@ -56,14 +56,14 @@ def read_numbers(text: str) -> list[float]:
 def test_hands_match_formula_and_are_drawn_to_scale(
     page: Page, live: Locator, i: int, distance: int, add: bool
 ):
-    state = get_state(page, FIGURE, i=i, distance=distance, add=add)
+    state = set_state(page, FIGURE, i=i, distance=distance, add=add)
     make_hands = add_positions if add else turn_hands
     query, key = make_hands(i), make_hands(i - distance)
     for kind, name, hands in ("query", "queries", query), ("key", "keys", key):
         np.testing.assert_allclose(state[name], hands, atol=1e-12)
         x1, y1, x2, y2 = read_lines(live, kind).T
-        to_scale = np.stack([x2 - x1, y1 - y2], axis=1)  # SVG counts y downward
-        np.testing.assert_allclose(to_scale, hands, atol=1e-6)
+        drawn = np.stack([x2 - x1, y1 - y2], axis=1)  # in SVG, y grows downward
+        np.testing.assert_allclose(drawn, hands, atol=1e-6)
         np.testing.assert_allclose(np.hypot(x2, y2), 1, atol=1e-6)  # on the rim
         assert (x1 == (-1 if add else 0)).all()
     content = [[-1, 0, 0, 0] if add else [0, 0, 1, 0]] * 3
@@ -81,9 +81,9 @@ def test_score_is_constant_unless_positions_are_added(
     positions = range(distance, 61)
     scores = [np.cos(distance * OMEGA).sum()] * len(positions)
     if add:
-        scores = score_sums(distance)
+        scores = compute_added_scores(distance)
     settings = [{"i": i, "distance": distance, "add": add} for i in positions]
-    states = get_states(page, FIGURE, settings)
+    states = set_states(page, FIGURE, settings)
     lowest, highest = min(scores), max(scores)
     expected = {"i": positions, "score": scores, "lowest": lowest, "highest": highest}
     for name, values in expected.items():
@@ -92,17 +92,17 @@ def test_score_is_constant_unless_positions_are_added(
     assert (highest - lowest > 5) == add
 
 
-def test_sentence_describes_moving_both(page: Page, live: Locator):
+def test_sentence_describes_moving_query_and_key_together(page: Page, live: Locator):
     for distance in range(21):
         where = f"{distance} behind" if distance else "at the same place"
-        moves = f"Move both, i from {distance} to 60 with the key always {where}: "
-        state = get_state(page, FIGURE, distance=distance, add=False)
-        stays = f"the score stays at {state['score']:.2f}."
-        expect(live).to_contain_text(moves + stays.replace("-", "−"))
-        get_state(page, FIGURE, add=True)
-        scores = score_sums(distance)
-        changes = f"the score changes, between {min(scores):.2f} and {max(scores):.2f}."
-        expect(live).to_contain_text(moves + changes.replace("-", "−"))
+        beginning = f"Move both, i from {distance} to 60 with the key always {where}: "
+        state = set_state(page, FIGURE, distance=distance, add=False)
+        ending = f"the score stays at {state['score']:.2f}."
+        expect(live).to_contain_text(beginning + ending.replace("-", "−"))
+        set_state(page, FIGURE, add=True)
+        scores = compute_added_scores(distance)
+        ending = f"the score changes, between {min(scores):.2f} and {max(scores):.2f}."
+        expect(live).to_contain_text(beginning + ending.replace("-", "−"))
 
 
 def test_sum_is_written_out(page: Page, live: Locator):
@@ -111,7 +111,7 @@ def test_sum_is_written_out(page: Page, live: Locator):
         (4, "Turned: −0.65 + 0.30 + 0.92 = 0.57."),
         (11, "Turned: 0.00 − 0.94 + 0.45 = −0.49."),
     ):
-        get_state(page, FIGURE, i=30, distance=distance, add=False)
+        set_state(page, FIGURE, i=30, distance=distance, add=False)
         expect(live.locator("p output").first).to_have_text(sentence)
 
 
@@ -120,7 +120,7 @@ def test_sign_is_approximate_if_rounded_terms_do_not_add_up(page: Page, live: Lo
     cases = [(30, distance, False) for distance in range(21)]
     cases += [(i, distance, True) for i in range(20, 61, 4) for distance in (0, 3, 20)]
     for i, distance, add in cases:
-        state = get_state(page, FIGURE, i=i, distance=distance, add=add)
+        state = set_state(page, FIGURE, i=i, distance=distance, add=add)
         sentence = live.locator("p output").first.text_content() or ""
         sentence = sentence.replace("\xa0", " ")
         mode, terms, sign, total = SUM.fullmatch(sentence).groups()
@@ -135,7 +135,7 @@ def test_sign_is_approximate_if_rounded_terms_do_not_add_up(page: Page, live: Lo
 
 
 def test_dials_show_products_and_angles(page: Page, live: Locator):
-    get_state(page, FIGURE, i=7, distance=2, add=False)
+    set_state(page, FIGURE, i=7, distance=2, add=False)
     expect(live.locator(".live-dials > div")).to_have_text(
         [
             re.compile("ω₀ = 1product −0.42114.6° apart"),
@@ -150,7 +150,7 @@ def test_dials_show_products_and_angles(page: Page, live: Locator):
 
 
 def test_hands_differ_in_more_than_colour(page: Page, live: Locator):
-    get_state(page, FIGURE, i=60, distance=0, add=False)  # one on the other
+    set_state(page, FIGURE, i=60, distance=0, add=False)  # the hands coincide
     width = "each => parseFloat(getComputedStyle(each).strokeWidth)"
     query, key = (live.locator(f".live-{kind}").first for kind in ("query", "key"))
     assert 2 * query.evaluate(width) < key.evaluate(width)
@@ -162,15 +162,15 @@ def test_hands_differ_in_more_than_colour(page: Page, live: Locator):
 
 
 def test_key_is_never_before_position_zero(page: Page):
-    before = get_state(page, FIGURE, i=7, distance=5, add=False)
-    moved = get_state(page, FIGURE, distance=20)
+    before = set_state(page, FIGURE, i=7, distance=5, add=False)
+    moved = set_state(page, FIGURE, distance=20)
     assert (before["i"], moved["i"]) == (7, 20)
     np.testing.assert_array_equal(moved["keys"], [[1, 0]] * 3)
-    assert get_state(page, FIGURE, distance=3)["i"] == 7  # as set before
+    assert set_state(page, FIGURE, distance=3)["i"] == 7  # as set before
 
 
-def test_keyboard_moves_both_and_adds(page: Page, live: Locator):
-    before = get_state(page, FIGURE, i=7, distance=4, add=False)
+def test_keyboard_changes_position_distance_and_mode(page: Page, live: Locator):
+    before = set_state(page, FIGURE, i=7, distance=4, add=False)
     live.get_by_label("Position i").press("ArrowRight")
     live.get_by_label("Distance i − j").press("ArrowLeft")
     moved = get_state(page, FIGURE)
@@ -185,7 +185,7 @@ def test_keyboard_moves_both_and_adds(page: Page, live: Locator):
 
 
 def test_label_can_be_clicked(page: Page, live: Locator):
-    get_state(page, FIGURE, add=False)
+    set_state(page, FIGURE, add=False)
     live.get_by_text("Add instead of turn").click()
     assert get_state(page, FIGURE)["add"]
 
@@ -198,7 +198,7 @@ def test_dials_fit_on_a_phone(open_page: Open, language: str):
     )
     dials = page.locator(".live-dials")
     for i, distance, add in (33, 3, False), (60, 20, False), (33, 3, True):
-        get_state(page, FIGURE, i=i, distance=distance, add=add)
+        set_state(page, FIGURE, i=i, distance=distance, add=add)
         edges = dials.evaluate(
             """dials => Array.from(dials.children, (column) => {
               const text = document.createRange();
@@ -218,7 +218,7 @@ def test_dials_fit_on_a_phone(open_page: Open, language: str):
 def test_text_is_in_page_language(open_page: Open):
     page = open_page(f"zh-TW/{LESSON}.html")
     live = page.locator('[data-live="turning-hands"]')
-    get_state(page, FIGURE, i=7, distance=1, add=False)
+    set_state(page, FIGURE, i=7, distance=1, add=False)
     expect(live.locator("p output")).to_have_text(
         [
             "旋轉：0.54 + 0.95 + 1.00 = 2.49。",
@@ -226,7 +226,7 @@ def test_text_is_in_page_language(open_page: Open):
         ]
     )
     live.get_by_label("不旋轉，改成加上位置").check()
-    scores = score_sums(1)
+    scores = compute_added_scores(1)
     expect(live.locator("p output").last).to_have_text(
         "兩者一起移動，i 從 1 到 60，鍵始終站在查詢前面 1 個位置：分數跟著變，"
         f"最低 {min(scores):.2f}，最高 {max(scores):.2f}。"

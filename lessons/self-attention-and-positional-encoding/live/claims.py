@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from tests.lessons.cells import softmax
-from tests.lessons.live import SVG, get_state, read_cells, read_figure
+from tests.lessons.live import SVG, get_state, read_cells, read_figure, set_state
 from tests.shim.reference import positional_encoding
 from tests.site.browser import Open
 from tools.compare import drawing
@@ -19,7 +19,7 @@ LESSON = "self-attention-and-positional-encoding"
 
 
 def read_table(live: Locator) -> tuple[list[list[str]], str]:
-    """Return each word's score and weight, and the sentence about the asking word."""
+    """Return each word's score and weight, and the sentence about the query."""
     rows = live.locator("tbody tr").all()
     columns = [row.locator("td").all_inner_texts() for row in rows]
     return [[row[2], row[4]] for row in columns], live.locator("p output").inner_text()
@@ -43,7 +43,7 @@ def test_word_looks_around_as_in_notebook(open_page: Open, path: str):
 def test_words_look_around_by_formula(page: Page, query: int, masked: bool):
     X = np.array([[1, -2], [0.5, 3], [2, 2], [-1, 0]])
     settings = {"sentence": "one two three four", "query": query, "masked": masked}
-    state = get_state(page, "look-around", **settings, vectors=X.tolist())
+    state = set_state(page, "look-around", **settings, vectors=X.tolist())
     is_hidden = masked & (np.arange(4) > query)
     weights = softmax(np.where(is_hidden, -np.inf, X @ X[query]))
     np.testing.assert_allclose(state["weights"], weights, atol=1e-12)
@@ -78,12 +78,12 @@ def test_table_follows_sentence_query_mask_and_numbers(open_page: Open):
 
 def test_clock_hands_match_row_of_encoding(page: Page):
     for i in (0, 1, 17, 59):
-        values = get_state(page, "clock-hands", i=i)["values"]
+        values = set_state(page, "clock-hands", i=i)["values"]
         np.testing.assert_allclose(values, positional_encoding(60, 16)[i], atol=1e-12)
 
 
 def test_heat_map_has_colours_of_notebook(page: Page):
-    get_state(page, "heatmap", d=32, base=10000, length=60)
+    set_state(page, "heatmap", d=32, base=10000, length=60)
     groups = read_figure(LESSON, "encoding-heatmap").iter(f"{SVG}g")
     (heat_map,) = filter(drawing.is_heat_map, groups)
     expected = drawing.read_heat_map(heat_map)[..., :3]
@@ -98,7 +98,7 @@ def test_heat_map_has_colours_of_notebook(page: Page):
 
 @pytest.mark.parametrize(("d", "base"), [(7, 100), (32, 10000), (64, 100000)])
 def test_heat_map_matches_formula_at_any_width_and_base(page: Page, d: int, base: int):
-    state = get_state(page, "heatmap", d=d, base=base, length=20)
+    state = set_state(page, "heatmap", d=d, base=base, length=20)
     column = np.arange(d)
     angle = np.arange(20)[:, None] / float(state["base"]) ** (2 * (column // 2) / d)
     expected = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
@@ -108,7 +108,7 @@ def test_heat_map_matches_formula_at_any_width_and_base(page: Page, d: int, base
 @pytest.mark.parametrize("i", [20, 28, 36])
 def test_dot_products_match_encoding(page: Page, i: int):
     P = positional_encoding(60, 32)
-    state = get_state(page, "dot-product", i=i, distance=0)
+    state = set_state(page, "dot-product", i=i, distance=0)
     expected = [P[i] @ P[i - distance] for distance in range(-20, 21)]
     np.testing.assert_allclose(state["products"], expected, atol=1e-9)
     assert state["product"] == pytest.approx(16)
@@ -119,7 +119,7 @@ def test_rotation_turns_position_to_target(page: Page):
     P = positional_encoding(80, 8)
     matrices = []
     for i in (0, 7, 59):
-        state = get_state(page, "rotation", i=i, delta=5)
+        state = set_state(page, "rotation", i=i, delta=5)
         assert state["residual"] < 1e-12
         np.testing.assert_allclose(np.ravel(state["turned"]), P[i + 5], atol=1e-12)
         matrices.append(state["matrices"])
@@ -128,10 +128,10 @@ def test_rotation_turns_position_to_target(page: Page):
 
 def test_shuffling_matters_only_with_positions(page: Page):
     order = [3, 0, 5, 1, 4, 2]  # as in the notebook
-    without_positions = get_state(page, "shuffle", order=order, positions=False)
+    without_positions = set_state(page, "shuffle", order=order, positions=False)
     assert without_positions["difference"]["outputs"] < 5e-5
     np.testing.assert_allclose(np.sum(without_positions["weights"], axis=1), 1)
-    with_positions = get_state(page, "shuffle", order=order, positions=True)
+    with_positions = set_state(page, "shuffle", order=order, positions=True)
     assert with_positions["difference"]["outputs"] > 0.01
 
 

@@ -11,7 +11,7 @@ class Handover {
     private static final Map<Object, String> numbers = new IdentityHashMap<>();
     private static final List<Object> figures = new ArrayList<>();
 
-    /** Stores a cell's values and last figures; earlier ones are those of the cell in another language. */
+    /** Stores a cell's values and its last figures; earlier figures are the same cell's in another language. */
     static void store(String cell, int numFigures, Object... namesAndValues) {
         for (int i = 0; i < namesAndValues.length; i += 2) {
             stored.put(cell + "/" + namesAndValues[i], namesAndValues[i + 1]);

@@ -140,7 +140,7 @@ class JavaObject:
         return self.java.call(f"{self.expression}.{method}", *args)
 
     def parameters(self, *paths: str) -> list[list[np.ndarray]]:
-        """Return the parameters of each of these blocks, in one expression, since each takes a tenth of a second."""
+        """Return the parameters of each block, in one expression, since evaluating one takes a tenth of a second."""
         blocks = (f"Handover.listParameters({self.expression}.{path})" for path in paths)
         return self.java.get_once(f"List.of({', '.join(blocks)})")
 
