@@ -145,7 +145,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for result, value in report.user_properties:
             if "compared with upstream" in result:
                 names_by_result.setdefault(result, set()).add(str(value))
-            elif result.startswith("drawn calls"):
+            elif result.startswith("random calls"):
                 random_calls[result] += int(str(value))
     for result, count in sorted(random_calls.items()):
         terminalreporter.line(f"{count} {result}")

@@ -93,7 +93,7 @@ def test_other_versions_are_rejected(version: str, monkeypatch: pytest.MonkeyPat
             * (2 / 3) ** (1 / 8)
             * (1 / 2) ** (1 / 16),
         ),
-        ("a a a", "a b c", 1, (1 / 3) ** 0.5),  # counted as often as in the label
+        ("a a a", "a b c", 1, (1 / 3) ** 0.5),  # each token counts at most as often as in the label
         ("x", "a", 1, 0),
         ("", "a", 2, 0),
         ("a", "a", 4, 1),  # there are no pairs

@@ -47,7 +47,7 @@ CASES = draw_cases("float64")
 
 
 def gradients(case: Case) -> Arrays:
-    """Return the gradients of a case by the names of its inputs."""
+    """Return a case's gradients by input name."""
     prefix = "gradient_"
     answers = answer(case).items()
     return {name.removeprefix(prefix): x for name, x in answers if name.startswith(prefix)}

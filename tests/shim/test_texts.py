@@ -1,6 +1,6 @@
-"""Tests of the texts of D2L's chapters on natural language, if upstream's d2l reads them differently.
+"""Tests of texts of D2L's chapters on natural language that upstream's d2l reads differently.
 
-If not, tests/shim/each/test_oracle.py compares them. Batches are tested in tests/shim/each/test_language.py, bad
+tests/shim/each/test_oracle.py compares the others. Batches are tested in tests/shim/each/test_language.py, bad
 arguments by tests/shim/each/rules.py.
 """
 
@@ -25,12 +25,12 @@ def write_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("D2L_DATA", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
-    def write(name: str, inside: str, **files: str) -> None:
+    def write(name: str, folder: str, files: dict[str, str]) -> None:
         address = hub.DATA_HUB[name][0]
         monkeypatch.setitem(hub.DATA_HUB, name, (address, None))
         with zipfile.ZipFile(tmp_path / address.rpartition("/")[2], "w") as archive:
             for file, text in files.items():
-                archive.writestr(f"{inside}/{file.replace('__', '.')}", text)
+                archive.writestr(f"{folder}/{file}", text)
 
     return write
 
@@ -60,8 +60,8 @@ def test_noise_words_follow_counts_to_power_of_three_quarters():
 
 
 def test_vectors_may_have_header_line(write_zip: Any):
-    write_zip("glove.6b.50d", "glove.6B.50d", vec__txt="the 0.5 -1 2e-1\nof 1 2 3\n")
-    write_zip("wiki.en", "wiki.en", vec__txt="2 3\nthe 0.5 -1 2e-1 \nof 1 2 3 \n")
+    write_zip("glove.6b.50d", "glove.6B.50d", {"vec.txt": "the 0.5 -1 2e-1\nof 1 2 3\n"})
+    write_zip("wiki.en", "wiki.en", {"vec.txt": "2 3\nthe 0.5 -1 2e-1 \nof 1 2 3 \n"})
     for name in ("glove.6b.50d", "wiki.en"):
         tokens, table = vectors.read(name)
         assert tokens == ["<unk>", "the", "of"]
@@ -78,7 +78,7 @@ def test_vectors_may_have_header_line(write_zip: Any):
     ],
 )
 def test_malformed_vectors_are_rejected(write_zip: Any, text: str, message: str):
-    write_zip("wiki.en", "wiki.en", vec__txt=text)
+    write_zip("wiki.en", "wiki.en", {"vec.txt": text})
     with pytest.raises(ValueError, match=message):
         vectors.read("wiki.en")
 
@@ -129,7 +129,7 @@ def test_masking_covers_all_sentences_words_and_tokens():
     random.seed(6)
     too_long = "g h i j " * 5  # so that these words are not rare
     text = [["a b", "c d", "e f"]] * 5 + [["g h", "i j", too_long]]
-    masked, seconds, replacements = set(), set(), set()
+    masked, second_sentences, replacements = set(), set(), set()
     for _ in range(200):
         vocab, (tokens, _, _, positions, _, labels, is_next_labels) = wiki.make_examples(text, 7)
         columns = tokens, positions[:, 0], labels[:, 0], is_next_labels
@@ -138,9 +138,9 @@ def test_masking_covers_all_sentences_words_and_tokens():
             if line[position] != label:
                 replacements.add(line[position])
             if position < 4 and not is_next:  # the second sentence has no mask
-                seconds.add(" ".join(vocab.to_tokens(line[4:6])))
+                second_sentences.add(" ".join(vocab.to_tokens(line[4:6])))
     assert masked == {1, 2, 4, 5}
-    assert seconds == {"a b", "c d", "e f", "g h", "i j"}
+    assert second_sentences == {"a b", "c d", "e f", "g h", "i j"}
     assert replacements == {*range(len(vocab))}
 
 

@@ -2,10 +2,10 @@
 
 A case has arrays, and a kind, which determines what a program computes (tests/shim/each/answers.py, and Answers.java).
 ``attention`` is multi-head attention: queries, keys, values, their projections ``W_q`` to ``b_o``, num_heads, the
-direction of the gradients, and perhaps valid_lens, causal and score_bias. ``alibi`` adds a bias of the framework's
-slopes and the distances, shape (queries, keys). ``relative`` is dot-product attention with a bias of the queries and
-a table of vectors, one for each distance from -far to far, shape (2 far + 1, d). ``rotary`` rotates X from an offset
-on, in either layout. ``encoding`` adds P to X.
+direction of the gradients, and perhaps valid_lens, causal and score_bias. ``alibi`` adds distances, shape (queries,
+keys), and a bias: their product with the framework's slopes, negated. ``relative`` is dot-product attention with a
+bias: the products of queries and a table of vectors, one for each distance from -far to far, shape (2 far + 1, d).
+``rotary`` rotates X from an offset on, in either layout. ``encoding`` adds P to X.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def draw_cases(dtype: str) -> dict[str, Case]:
     self_inputs = _inputs(rng, NUM_KEYS, (20, 20, 20))
     rotary = dict(zip(("X", "direction"), rng.normal(size=(2, 2, 7, 20)), strict=True))
     rotary |= {"offset": np.array(990), "max_len": np.array(1000)}
-    # One query has no valid key, and another none with a finite bias.
+    # One query has no valid key, and another has no key with a finite bias.
     per_query = np.array([[6, 3, 0, 1], [2, 5, 4, 6]])
     bias, biases = (_bias(rng, *heads, NUM_QUERIES, NUM_KEYS) for heads in ((), (2, 5)))
     causal = np.array(1)

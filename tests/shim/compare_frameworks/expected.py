@@ -12,7 +12,7 @@ from tests.shim.each.cases import reference_multi_head
 
 Answers = dict[str, Arrays]  # by case and name
 
-# ALiBi's slopes for five heads, as in the authors' code: those for four, and the first for eight.
+# ALiBi's slopes for five heads, as in the authors' code: the four for four heads, and the first for eight heads.
 SLOPES = 2.0 ** -np.array([2, 4, 6, 8, 1])
 
 
@@ -37,7 +37,7 @@ def answer(case: Case) -> Arrays:
 
 
 def as_attention(alibi: Case) -> Case:
-    """Return the case as one of attention with ALiBi's bias."""
+    """Return an ``alibi`` case as an ``attention`` case with ALiBi's bias."""
     bias = -SLOPES[:, None, None] * alibi.arrays["distances"]
     return Case("attention", alibi.arrays | {"score_bias": bias})
 

@@ -18,9 +18,9 @@ INPUTS = "queries", "keys", "values"
 def head_gradients(
     direction: Array, queries: Array, keys: Array, values: Array, weights: Array
 ) -> Arrays:
-    """Return one head's gradients with respect to its inputs and its scores; weights have shape (batch, queries, keys)."""
+    """Return one head's gradients with respect to its inputs and its scores; ``weights`` is (batch, queries, keys)."""
     d_weights = np.einsum("bqv,bkv->bqk", direction, values)
-    # Softmax: raising a score raises its weight, and lowers all weights in proportion to their values.
+    # Softmax: a higher score raises its own weight; then normalization lowers every weight in proportion.
     mean = (d_weights * weights).sum(axis=-1, keepdims=True)
     d_scores = weights * (d_weights - mean)
     root = math.sqrt(queries.shape[-1])
@@ -33,7 +33,7 @@ def head_gradients(
 
 
 def multi_head_gradients(case: Arrays, weights: Array) -> Arrays:
-    """Return gradients with respect to the inputs and a bias, if any; weights have shape (batch, heads, queries, keys)."""
+    """Return gradients with respect to the inputs and a bias, if any; ``weights`` is (batch, heads, queries, keys)."""
     projected = [case[name] @ case[f"W_{name[0]}"] + case[f"b_{name[0]}"] for name in INPUTS]
     pooled = case["direction"] @ case["W_o"].T
     size = len(case["W_o"]) // int(case["num_heads"])
@@ -70,5 +70,5 @@ def relative_gradients(
 
 
 def rotary_gradient(direction: Array, positions: range, layout: str) -> Array:
-    """Return the gradient of a rotation: the rotation back."""
+    """Return the gradient of a rotation: the direction, rotated back."""
     return reference.rotary(direction, [-position for position in positions], layout=layout)

@@ -1,6 +1,6 @@
 """The interface through which the shared tests call each framework: NumPy arrays go in and come out.
 
-``tests.shim.each.FRAMEWORK.adapter`` defines a subclass of :class:`Layer` and one of :class:`Adapter`, with these names.
+``tests.shim.each.FRAMEWORK.adapter`` defines subclasses of :class:`Layer` and :class:`Adapter` under the same names.
 """
 
 import math
@@ -70,7 +70,7 @@ class Layer(ABC):
 
     @abstractmethod
     def gradients(self, direction: NDArray[Any], *inputs: Any, **kwargs: Any) -> list[NDArray[Any]]:
-        """Return the gradients of sum(direction * output) by each floating-point argument."""
+        """Return the gradients of sum(direction * output) with respect to each floating-point argument."""
 
     @abstractmethod
     def randomize(self, *inputs: Any) -> None:
@@ -85,8 +85,8 @@ class Layer(ABC):
     def parameters(self, path: str) -> Arrays:
         """Return the parameters of a part such as ``blks.0.ffn.dense1``.
 
-        These are weight (inputs, outputs) and perhaps bias; of a normalization gamma and beta; of an embedding
-        table (tokens, features).
+        Their names are ``weight``, shape (inputs, outputs), and perhaps ``bias``; in a normalization ``gamma`` and
+        ``beta``; in an embedding ``table``, shape (tokens, features).
         """
 
     @abstractmethod
@@ -133,14 +133,14 @@ class Adapter(ABC):
     # in its path.
     OUTPUT_NAMES = ("output",)
     LAYERS_PREFIX = "layers."
-    READER_OUTPUT = "output.0", "output.2"  # the last two linear layers of a lesson's reader
+    READER_OUTPUT = "output.0", "output.2"  # the last two linear layers of a lesson's ``reader``
     ADDNORM_ARGS: tuple[Any, ...] = (8, 0.0)  # AddNorm's arguments
-    # The first argument of the long forms; none if layers infer it from the input.
+    # The first argument of long signatures; none if layers infer it from the input.
     FEATURES_ARGS: tuple[int, ...] = (8,)
 
     @property
-    def forms(self) -> dict[str, Any]:
-        """Constructor arguments in the short and the long form, or in the only form.
+    def layer_args(self) -> dict[str, Any]:
+        """The constructor arguments of each layer; if it has two signatures, those of the short and the long one.
 
         Layers have 8 dimensions, 2 heads, 16 hidden units, 7 words, 2 blocks and no dropout.
         """
@@ -158,7 +158,7 @@ class Adapter(ABC):
         }
 
     def block_sizes(self, width: int) -> tuple[Any, ...]:
-        """Return a block's sizes in the long form."""
+        """Return the sizes that a block's long signature begins with."""
         return width, width, width, width, [width], width
 
     # Layers that a reader writes
@@ -245,7 +245,7 @@ class Adapter(ABC):
         """Make the layer with ``weights`` W_q, W_k, W_v, W_o (inputs, outputs), and perhaps b_q, b_k, b_v, b_o."""
 
     def parameter_shapes(self, layer: Layer) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of a multi-head layer's parameters, with the names in ``weights``."""
+        """Return the shapes of a multi-head layer's parameters, named as in ``build_multi_head``."""
         kinds = {"weight": "W", "bias": "b"}
         shapes = {
             f"{kinds[kind]}_{role}": x.shape
@@ -379,11 +379,11 @@ class Adapter(ABC):
         )
 
     def lesson_question(self, names: dict[str, Any]) -> list[NDArray[Any]]:
-        """Return the letters, numbers and questions (pairs of letters) whose map a lesson draws."""
+        """Return the letters, numbers and questions (pairs of letters) whose attention weights a lesson draws."""
         return [self.to_numpy(names[name]) for name in ("letters", "numbers", "questions")]
 
     def new_reader(self, names: dict[str, Any], kind: str) -> Any:
-        """Make a reader of this kind, and call it, since its sizes may come from the first input."""
+        """Make a model of the lesson's ``readers``, and call it, since its sizes may come from the first input."""
         reader = names["readers"][kind]()
         reader(self.tensor(np.zeros((1, 8), "int64")))
         return reader
@@ -391,7 +391,7 @@ class Adapter(ABC):
     def lesson_reader(
         self, names: dict[str, Any], kind: str = ""
     ) -> tuple[Arrays, Callable[[NDArray[Any]], NDArray[Any]]]:
-        """Return the weights of the reader, or of a new one of this kind, and a function from tokens to answers.
+        """Return the weights of ``reader``, or of a new one of ``readers``, and a function from tokens to answers.
 
         The weights are embedding, W_q, W_k, W_v, W_o, W_1, b_1, W_2, b_2 and perhaps P.
         """
@@ -406,7 +406,7 @@ class Adapter(ABC):
         return weights | self.projections(reader.attention), layer
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
-        """Return a reader's learned table of positions, before and after some steps of training."""
+        """Return the learned table of positions of a model of ``readers``, before and after some steps of training."""
         train = names["train"]
         readers: list[Any] = []
         before: list[NDArray[Any]] = []
@@ -442,7 +442,7 @@ class Adapter(ABC):
     def lesson_weights(
         self, model: Any, tables: Iterable[str], matrices: Iterable[str] = ()
     ) -> Arrays:
-        """Return a model's tables and matrices by the last part of their paths, and its last layer's output and bias."""
+        """Return a model's tables and matrices by the last part of their paths, and its last layer: output, bias."""
         parameters = self.layer(model).parameters
         last = parameters(next(name for name in self.OUTPUT_NAMES if hasattr(model, name)))
         return {

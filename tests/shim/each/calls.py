@@ -127,7 +127,7 @@ def layer_args(adapter: Adapter, name: str, form: str = "short") -> tuple[Any, .
     if name == "GRU":
         has_num_inputs = "num_inputs" in signature(adapter.d2l.GRU).parameters
         return (8, 6, 2, 0.0) if has_num_inputs else (6, 2, 0.0)
-    args = LAYER_ARGS[name] if name in LAYER_ARGS else adapter.forms[name]
+    args = LAYER_ARGS[name] if name in LAYER_ARGS else adapter.layer_args[name]
     return args if isinstance(args, tuple) else args[form]
 
 
@@ -141,7 +141,7 @@ def method_call(name: str, method: str, init_args: tuple[Any, ...], *args: Any) 
 
 
 def cpu_call(name: str, *args: Any) -> Call:
-    """Call a function with the CPU as its only device, if it takes devices."""
+    """Return a call of a function with the CPU as its only device, if it takes devices."""
 
     def get(adapter: Adapter) -> Callable[..., Any]:
         function = getattr(adapter.d2l, name)
@@ -161,7 +161,7 @@ def constructor_call(name: str, form: str) -> Call:
 
 
 def first_call(name: str) -> Call:
-    """Call a new layer, whose sizes are inferred from its input."""
+    """Return the first call of a layer, whose sizes are inferred from its input."""
 
     def get(adapter: Adapter) -> Callable[..., Any]:
         built = adapter.build(name, *layer_args(adapter, name))
@@ -173,7 +173,7 @@ def first_call(name: str) -> Call:
 
 
 def layer_call(name: str) -> Call:
-    """Call a layer whose sizes are known."""
+    """Return a call of a layer whose sizes are known."""
 
     @cache
     def get(adapter: Adapter) -> Callable[..., Any]:
@@ -186,7 +186,7 @@ def layer_call(name: str) -> Call:
 
 
 def masked_call(name: str, *shape: int) -> Call:
-    """Call a layer whose sizes are known, with a causal mask and a score bias."""
+    """Return a call of a layer whose sizes are known, with a causal mask and a score bias."""
     layer, _ = layer_call(name)
 
     def get(adapter: Adapter) -> Callable[..., Any]:
@@ -228,7 +228,7 @@ def sgd_arguments(adapter: Adapter) -> tuple[Any, ...]:
 
 
 def scratch_training_call(name: str, *args: Any) -> Call:
-    """Train from scratch: the arguments are a model, batches, a loss, ``args`` and a step."""
+    """Return a call that trains from scratch: its arguments are a model, batches, a loss, ``args`` and a step."""
 
     def make_arguments(adapter: Adapter) -> tuple[Any, ...]:
         w = adapter.descent.variable(np.ones((3, 3), "float32"))
@@ -286,7 +286,7 @@ def build_optimizer(adapter: Adapter) -> Any:
 
 
 def optimizer_training_call(name: str, *args: Any) -> Call:
-    """Train with an optimizer: the arguments are a linear layer, batches, a loss, the optimizer and ``args``."""
+    """Return a call that trains with an optimizer: a linear layer, batches, a loss, the optimizer and ``args``."""
 
     def make_arguments(adapter: Adapter) -> tuple[Any, ...]:
         net = adapter.build_linear(
@@ -325,7 +325,7 @@ RECOMMENDER = Lazy(
 
 
 def recommender_call(name: str, *args: Any) -> Call:
-    """Train a recommender: the arguments are a network, batches, a loss, a trainer and ``args``."""
+    """Return a call that trains a recommender: its arguments are a network, batches, a loss, a trainer and ``args``."""
 
     def make_arguments(adapter: Adapter) -> tuple[Any, ...]:
         net = adapter.build_linear(
@@ -486,7 +486,7 @@ CALLS: dict[str, Call] = {
     ),
     "RNNModelScratch": (
         lambda adapter: type(resolve(adapter, SCRATCH_RNN)),
-        lambda adapter: recurrent_models(adapter).functions(INITIAL_WEIGHTS),
+        lambda adapter: recurrent_models(adapter).scratch_args(INITIAL_WEIGHTS),
     ),
     "grad_clipping": (
         lambda adapter: (
@@ -627,7 +627,7 @@ CALLS: dict[str, Call] = {
 
 
 def image_model_call(name: str, *args: Any) -> Call:
-    """Create and call an image model, since JAX checks its sizes only in a call."""
+    """Return a call that makes and calls an image model, since JAX checks its sizes only in a call."""
 
     def get(adapter: Adapter) -> Callable[..., Any]:
         kind = getattr(adapter.d2l, name)

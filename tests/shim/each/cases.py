@@ -80,7 +80,7 @@ def make_case(
     dtype: str = "float64",
     seed: int = 0,
 ) -> Case:
-    """Make random input; ``steps`` are the numbers of queries and keys, ``sizes`` the widths of these and of values."""
+    """Make random input: ``steps`` counts queries and keys, ``sizes`` are the widths of queries, keys and values."""
     rng = np.random.default_rng(seed)
     (num_queries, num_keys), (q, k, v) = steps, sizes
 
@@ -93,7 +93,7 @@ def make_case(
 # Batch, queries, keys; widths of a query, key and value.
 SIZES = st.integers(1, 6)
 ANY_SHAPE = st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(1, 5), SIZES, SIZES, SIZES)
-# These have the smallest and the largest value of each, and some in between.
+# Together, they have the smallest and the largest value of each number, and some in between.
 SHAPES = [
     (2, 3, 4, 5, 6, 3),
     (3, 4, 5, 6, 1, 6),
@@ -106,10 +106,10 @@ SHAPES = [
 
 def shapes() -> st.SearchStrategy[Any]:
     """Draw any shape in PyTorch, or one of a few in frameworks that rebuild each operation for each shape."""
-    return ANY_SHAPE if takes_any_shape() else st.sampled_from(SHAPES)
+    return ANY_SHAPE if is_pytorch() else st.sampled_from(SHAPES)
 
 
-def takes_any_shape() -> bool:
+def is_pytorch() -> bool:
     """Return whether the framework is PyTorch, for which tests/conftest.py sets more examples."""
     return settings().max_examples > 15
 
@@ -117,7 +117,7 @@ def takes_any_shape() -> bool:
 @st.composite
 def heads(draw: st.DrawFn, case: Case) -> tuple[int, int]:
     """Draw the number of heads and their size; frameworks other than PyTorch derive them from the input."""
-    if takes_any_shape():
+    if is_pytorch():
         return draw(st.integers(1, 4)), draw(st.integers(1, 3))
     num_queries, num_keys = case.scores_shape
     return num_keys % 4 + 1, num_queries % 3 + 1
@@ -179,7 +179,7 @@ def assert_gradients(
     direction: np.ndarray,
     **masks: Any,
 ) -> None:
-    """Compare a layer's gradients by queries, keys, values and the finite part of a bias with the reference's."""
+    """Compare gradients with respect to queries, keys, values and the finite part of a bias with the reference's."""
     inputs = {"queries": case.queries, "keys": case.keys, "values": case.values}
     if "score_bias" in masks:
         inputs["score_bias"] = masks["score_bias"]

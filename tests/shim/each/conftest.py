@@ -57,7 +57,7 @@ def upstream(load_upstream: Callable[[str], Any]) -> Any:
 
 @pytest.fixture
 def force_blockwise(adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make blockwise attention, if the framework has it, begin at 4 queries, with blocks of 3 (in JAX of 1 example)."""
+    """Let blockwise attention, if the framework has it, start at 4 queries, in blocks of 3 (in JAX of 1 example)."""
     name = f"{adapter.d2l.__name__}._blockwise"
     if find_spec(name):
         monkeypatch.setattr(f"{name}.MIN_QUERIES", 4)

@@ -1,4 +1,4 @@
-"""Gradient descent as a reader of D2L writes it; a framework for which D2L has it has a subclass in its ``descent``."""
+"""Gradient descent as a reader of D2L writes it; frameworks in which D2L has it define a subclass in ``descent``."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -33,14 +33,14 @@ class Descent(ABC):
 
     @abstractmethod
     def concise_optimizer(self, lr: float) -> tuple[Any, dict[str, Any]]:
-        """Return an optimizer and hyperparameters for ``train_concise_ch11``; they allow for a factor in its loss."""
+        """Return an optimizer and hyperparameters for ``train_concise_ch11``; the rate offsets a factor in its loss."""
 
     @abstractmethod
     def losses(self, y_hat: Any, y: Any) -> Any:
         """Return the cross-entropy of each example."""
 
     def updater(self, params: list[Any], lr: float) -> Callable[..., Any]:
-        """Return the step of a model from scratch, for ``train_epoch_ch3``."""
+        """Return a function that updates a model from scratch, for ``train_epoch_ch3``."""
         return lambda batch_size: self.d2l.sgd(params, lr, batch_size)
 
     @abstractmethod

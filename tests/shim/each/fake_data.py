@@ -72,14 +72,14 @@ def replace_texts(
 def replace_language(patch: pytest.MonkeyPatch, d2l: Any, folder: Path) -> None:
     """Replace the texts of D2L's chapters on natural language by words from w0 to w9, in PTB to w199."""
 
-    def line(*numbers: int, count: int = 10) -> str:
-        return " ".join(f"w{number % count}" for number in numbers)
+    def line(*numbers: int, num_words: int = 10) -> str:
+        return " ".join(f"w{number % num_words}" for number in numbers)
 
     for name in ("glove.6b.50d", "wiki.en"):
         subfolder = d2l.DATA_HUB[name][0].rpartition("/")[2].removesuffix(".zip")
         vectors = "\n".join(f"w{i} {i} {-i} 0.5" for i in range(4))
         replace_texts(patch, d2l, folder, name, {f"{subfolder}/vec.txt": vectors})
-    ptb = "\n".join(line(*range(40 * i, 40 * i + 40), count=200) for i in range(50))
+    ptb = "\n".join(line(*range(40 * i, 40 * i + 40), num_words=200) for i in range(50))
     replace_texts(patch, d2l, folder, "ptb", {"ptb/ptb.train.txt": ptb})
     wiki = "".join(f" {line(i, i + 1)} . {line(i + 2)} . {line(i + 3)} . \n" for i in range(20))
     replace_texts(patch, d2l, folder, "wikitext-2", {"wikitext-2/wiki.train.tokens": wiki})

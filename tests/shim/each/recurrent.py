@@ -91,8 +91,8 @@ class FunctionModels(Descent):
         """The last arguments of functions that take a device."""
         return (self.CPU,)
 
-    def functions(self, start: Start) -> tuple[Any, ...]:
-        """Return the arguments of a model of functions."""
+    def scratch_args(self, start: Start) -> tuple[Any, ...]:
+        """Return the arguments of ``RNNModelScratch``: sizes and functions."""
         d2l = self.d2l
 
         def get_params(vocab_size: int, num_hiddens: int, *device: Any) -> list[Any]:
@@ -119,7 +119,7 @@ class FunctionModels(Descent):
         return self.CPU, get_params, init_state, forward
 
     def make_scratch(self, start: Start, d2l: Any = None) -> Any:
-        return (d2l or self.d2l).RNNModelScratch(*self.functions(start))
+        return (d2l or self.d2l).RNNModelScratch(*self.scratch_args(start))
 
     def params(self, net: Any) -> list[Any]:
         return self.Layer.to_numpy([*net.params])

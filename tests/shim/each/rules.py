@@ -458,7 +458,7 @@ UNCHECKED: dict[str, str] = {
             padding_token sha1_hash states test_seq_iter train_ranking.candidates
             train_ranking.num_items train_ranking.num_users train_ranking.test_iter
             train_recsys_rating.test_iter weight""",
-        "Keras counts axes": """
+        "axes in Keras, not sizes": """
             tensorflow.AddNorm.norm_shape tensorflow.TransformerEncoder.norm_shape
             tensorflow.TransformerEncoderBlock.norm_shape""",
         "an optimizer of Keras": "tensorflow.train_epoch_ch8.updater",

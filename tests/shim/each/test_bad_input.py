@@ -127,7 +127,7 @@ def describe_message(error: Exception) -> str:
     """Describe whether the message has the project's form: the name, what was given, what is needed."""
     assert str(error).strip()
     if re.fullmatch(r"(?s)[\"']?[\w ,.]+: .+; need .+", str(error)):
-        return "with its own message"
+        return "with the project's message"
     last = traceback.extract_tb(error.__traceback__)[-1]
     is_ours = "d2l_compat" in last.filename and str(last.line).startswith("raise")
     assert not is_ours, f"the message does not say what is needed: {error!r}"
@@ -233,7 +233,7 @@ def test_random_calls_work_or_raise_clear_errors(
             error.add_note(f"called with {args}")
             raise
     for outcome, times in outcomes.items():
-        record_property(f"drawn calls {outcome}", times)
+        record_property(f"random calls {outcome}", times)
 
 
 def run_call(

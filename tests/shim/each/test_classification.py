@@ -27,7 +27,7 @@ History = list[tuple[float, float]]
 
 
 def loss_and_slope(w: Any, b: Any, X: Any, Y: Any) -> tuple[Any, Any, Any]:
-    """Return softmax regression's losses, whether predictions are right, and the losses' gradients by the logits."""
+    """Return softmax regression's losses, whether predictions are right, and gradients with respect to the logits."""
     logits = X.astype("float64") @ w + b
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     rows = np.arange(len(Y))

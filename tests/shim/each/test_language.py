@@ -229,7 +229,7 @@ def test_wiki_batches_are_sentence_pairs(adapter: Adapter, texts: None) -> None:
     np.testing.assert_array_equal(np.sort(again, axis=0), np.sort(tokens, axis=0))
 
 
-def test_wiki_masks_are_sorted_shares_of_tokens(adapter: Adapter, language: Any) -> None:
+def test_wiki_masks_15_percent_of_tokens_in_order(adapter: Adapter, language: Any) -> None:
     sentences = [" ".join(f"w{i + n}" for n in range(20)) for i in range(8)]
     dataset = adapter.d2l._WikiTextDataset([sentences], 64)
     lens, positions, weights = (

@@ -213,8 +213,8 @@ def test_init_cnn_skips_layers_without_sizes(adapter: Adapter) -> None:
     nn.init.zeros_(net[1].weight)
     nn.init.ones_(net[1].bias)
     net.apply(adapter.d2l.init_cnn)
-    for layer, ends in (net[1], 25 * (6 + 40)), (net[2], 30 + 50):
-        bound = np.sqrt(6 / ends)
+    for layer, fan_sum in (net[1], 25 * (6 + 40)), (net[2], 30 + 50):
+        bound = np.sqrt(6 / fan_sum)
         assert 0.95 * bound < np.abs(adapter.to_numpy(layer.weight)).max() <= bound
     assert (adapter.to_numpy(net[1].bias) == 1).all()
 

@@ -126,7 +126,7 @@ def test_airfoil_data_is_standardized(
     assert (features, len(batches)) == (5, 7)
     parts = [np.column_stack([adapter.to_numpy(X), adapter.to_numpy(y)]) for X, y in batches]
     got = np.concatenate(parts)
-    want = ((table - table.mean(axis=0)) / table.std(axis=0))[:50]  # over all 60
+    want = ((table - table.mean(axis=0)) / table.std(axis=0))[:50]  # statistics of all 60
     assert got.dtype == np.float32
     np.testing.assert_allclose(np.sort(got, axis=0), np.sort(want, axis=0), atol=1e-5)
 
@@ -182,7 +182,7 @@ def test_train_concise_ch11_matches_gradient_descent(
     want = descend(0.02, 10, 2, np.zeros(5), 0.0)
     np.testing.assert_allclose(boards[-1].Y[0], want, atol=0.03)
     half, twice = (descend(lr, 10, 2, np.zeros(5), 0.0)[0] for lr in (0.01, 0.04))
-    assert min(abs(half - want[0]), abs(twice - want[0])) > 0.06  # another rate would differ
+    assert min(abs(half - want[0]), abs(twice - want[0])) > 0.06  # a wrong rate would be noticed
 
 
 def test_train_2d_returns_points(adapter: Adapter, capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,7 +137,7 @@ def compares(*names: str, by: Callable[[Any, Any], None] = assert_same) -> Calla
 # Layers
 
 CASE = make_case(sizes=(8, 8, 8), dtype="float32")
-# No length is zero: upstream would attend to padding, but the shim to no key.
+# No length is zero: upstream would attend to padding then, the shim to no key.
 POSITIVE_LENGTHS = [
     None if lens is None else np.maximum(lens, 1).astype("int32") for lens in LENGTHS.values()
 ]
@@ -226,7 +226,7 @@ def compare_training(both: Both) -> None:
         assert our_board.keys() == their_board.keys()
         for label, curve in our_board.items():
             points = [(float(p.x), float(p.y)) for p in their_board[label]]
-            if label == "train_loss":  # upstream draws nothing for fewer batches than points
+            if label == "train_loss":  # with so few batches, upstream draws nothing
                 assert (len(curve), len(points)) == (3, 0)
             else:
                 assert_same([*map(tuple, curve)], points, 1e-4)
@@ -235,7 +235,7 @@ def compare_training(both: Both) -> None:
 @compares("EncoderDecoder", "Seq2Seq")
 def compare_prediction(both: Both, name: str) -> None:
     def adapt_to_version(d2l: Any) -> Any:
-        """Use a subclass for 1.0.3: our class also returns the state, but its subclasses do not."""
+        """For 1.0.3, use a subclass: our EncoderDecoder itself also returns the state, its subclasses do not."""
         subclass = type("Own", (d2l.EncoderDecoder,), {})
         return d2l if both.is_older else PatchedModule(d2l, EncoderDecoder=subclass)
 
@@ -383,7 +383,7 @@ def compare_train_2d(both: Both, d2l: Any) -> Any:
     d2l.show_trace_2d(lambda x1, x2: x1**2 + 2 * x2**2, points)
     (contours,) = d2l.plt.gca().collections
     axes = describe(d2l.plt.gcf())[0]
-    # The contours' extent is not compared: MXNet's end at 0.
+    # The contours' extent is not compared: in MXNet, upstream's end at 0.
     return points, gradient_points, contours.levels, axes["lines"], axes["labels"]
 
 
@@ -596,7 +596,7 @@ def compare_scratch_rnns(both: Both) -> None:
             values += [*rnns.params(net), rnns.predict_ch8(net, "fab", 9, vocab, d2l=d2l)]
         with redirect_stdout(StringIO()) as output:
             rnns.train_ch8(net, batches[:2], vocab, 0.5, 11, d2l=d2l)
-        # Upstream also prints its figures' names, and Paddle's perplexity in Chinese.
+        # Upstream also prints its figures' names; in Paddle, it prints the perplexity in Chinese.
         pattern = r"<unk><unk>.*|(?<=perplexity )[\d.]+|(?<=困惑度 )[\d.]+"
         outputs.append(re.findall(pattern, output.getvalue(), re.MULTILINE))
         (axes,) = describe(d2l.plt.gcf())
@@ -978,7 +978,7 @@ def compare_rbfkernel(both: Both) -> None:
 
 # Recommender systems
 
-USERS, ITEMS, OTHERS, STARS = (
+USERS, ITEMS, NEGATIVES, STARS = (
     np.random.default_rng(8 + i).integers(0, n, 20) for i, n in enumerate((4, 6, 6, 5))
 )
 
@@ -1055,7 +1055,7 @@ def compare_recommender_training(both: Both, d2l: Any, name: str) -> Any:
     """Compare training, but not the printed losses: upstream prints sums of sums, ours prints the plotted losses."""
     from mxnet import gluon
 
-    last = STARS.astype("float32") if name == "train_recsys_rating" else OTHERS
+    last = STARS.astype("float32") if name == "train_recsys_rating" else NEGATIVES
     columns = [both.adapter.tensor(column) for column in (USERS, ITEMS, last)]
     batches = [[column[i : i + 10] for column in columns] for i in (0, 10)]
     net = make_recommender(both.adapter)
@@ -1187,7 +1187,7 @@ def compare_plots(both: Both, d2l: Any) -> Any:
     x = np.arange(4.0)
     d2l.plt.close("all")
     d2l.plot(x, [x**2, 2 * x], "x", "f(x)", legend=["a", "b"], xlim=[0, 3], figsize=(4, 2.5))
-    if hasattr(both.theirs, "annotate"):  # JAX's lacks it
+    if hasattr(both.theirs, "annotate"):  # upstream's JAX package lacks it
         d2l.annotate("here", (1, 1), (2, 5))
     first = describe(d2l.plt.gcf())
     d2l.plt.close("all")

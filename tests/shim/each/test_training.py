@@ -173,10 +173,10 @@ def test_translation_loss_ignores_padding(adapter: Adapter) -> None:
     Y = np.array([[3, 4, 1, 1], [2, 3, 4, 1]], "int32")  # 1 is padding
     probs = np.exp(Y_hat) / np.exp(Y_hat).sum(axis=-1, keepdims=True)
     losses = -np.log(np.take_along_axis(probs, Y[..., None], axis=-1)[..., 0])
-    counts = Y != 1
+    mask = Y != 1
     mean, token_losses = adapter.sequence_loss(Y_hat, Y, tgt_pad=1)
-    assert float(mean) == pytest.approx(losses[counts].mean(), rel=1e-5)
-    assert_close(token_losses, (losses * counts).reshape(-1))
+    assert float(mean) == pytest.approx(losses[mask].mean(), rel=1e-5)
+    assert_close(token_losses, (losses * mask).reshape(-1))
 
 
 @pytest.mark.parametrize("modes", [[True, True, False], [False, False, False], [True, False, True]])
@@ -185,7 +185,7 @@ def test_prediction_restores_each_layers_mode(adapter: Adapter, modes: list[bool
     if not hasattr(seq2seq, "evaluation_mode"):
         pytest.skip("layers have no modes in this framework")
     block = adapter.build(
-        "TransformerEncoderBlock", *adapter.forms["TransformerEncoderBlock"]["short"]
+        "TransformerEncoderBlock", *adapter.layer_args["TransformerEncoderBlock"]["short"]
     )
     layers = [block.layer, block.part("attention"), block.part("attention.attention")]
     for layer, mode in zip(layers, modes, strict=True):  # each call also sets the layers inside

@@ -105,20 +105,20 @@ def test_sequence_mask_fills_only_past_length(adapter: Adapter, shape: tuple[int
 
 @pytest.mark.parametrize("form", ["short", "long"])
 def test_position_wise_network_matches_reference(adapter: Adapter, form: str) -> None:
-    layer = adapter.build("PositionWiseFFN", *adapter.forms["PositionWiseFFN"][form])
+    layer = adapter.build("PositionWiseFFN", *adapter.layer_args["PositionWiseFFN"][form])
     layer.randomize(X)
     dense = {name: read_linear(layer, name) for name in ("dense1", "dense2")}
     assert_close(layer(X), reference.position_wise(X, **dense))
 
 
 def test_add_norm_matches_reference(adapter: Adapter) -> None:
-    layer = adapter.build("AddNorm", *adapter.forms["AddNorm"])
+    layer = adapter.build("AddNorm", *adapter.layer_args["AddNorm"])
     layer.randomize(X, X)
     assert_close(layer(X, X[::-1].copy()), read_norm(adapter, layer, "ln")(X + X[::-1]))
 
 
 def test_add_norm_dropout_spares_residual(adapter: Adapter) -> None:
-    *shape, _ = adapter.forms["AddNorm"]
+    *shape, _ = adapter.layer_args["AddNorm"]
     layer = adapter.build("AddNorm", *shape, 1.0)
     layer.randomize(X, X)
     assert_close(layer(X, X[::-1].copy(), training=True), read_norm(adapter, layer, "ln")(X))
@@ -130,7 +130,7 @@ def test_encoder_block_matches_reference(
     adapter: Adapter, form: str, lens: np.ndarray | None
 ) -> None:
     layer = adapter.build(
-        "TransformerEncoderBlock", *adapter.forms["TransformerEncoderBlock"][form]
+        "TransformerEncoderBlock", *adapter.layer_args["TransformerEncoderBlock"][form]
     )
     layer.randomize(X, lens)
     assert_close(layer(X, lens), apply_block(adapter, layer, X, lens, heads=2)[0], 1e-4)
@@ -138,7 +138,7 @@ def test_encoder_block_matches_reference(
 
 @pytest.mark.parametrize("form", ["short", "long"])
 def test_transformer_encoder_matches_reference(adapter: Adapter, form: str) -> None:
-    layer = adapter.build("TransformerEncoder", *adapter.forms["TransformerEncoder"][form])
+    layer = adapter.build("TransformerEncoder", *adapter.layer_args["TransformerEncoder"][form])
     layer.randomize(TOKENS, LENS)
     embedded = layer.parameters("embedding")["table"][TOKENS] * math.sqrt(8)
     x = embedded + reference.positional_encoding(5, 8)
@@ -158,7 +158,7 @@ def test_encoder_block_is_alias(adapter: Adapter) -> None:
 
 
 def test_padding_does_not_affect_other_tokens(adapter: Adapter) -> None:
-    layer = adapter.build("TransformerEncoder", *adapter.forms["TransformerEncoder"]["short"])
+    layer = adapter.build("TransformerEncoder", *adapter.layer_args["TransformerEncoder"]["short"])
     layer.randomize(TOKENS, LENS)
     other = TOKENS.copy()
     other[0, 3:] = 6
@@ -197,7 +197,7 @@ def test_recurrent_encoder_follows_d2l_version(
 
 
 def test_dropout_is_only_between_recurrent_layers(adapter: Adapter) -> None:
-    """Test one step, after which a layer's state shows which of a few possible inputs the layer has read."""
+    """Test one step: a layer's new state must be that of its input under one of all possible dropout masks."""
     tokens = np.arange(7, dtype="int32")[:, None]
     layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 2, 0.25)
     layer.randomize(tokens)

@@ -249,15 +249,15 @@ def _is_running_statistic(parameter: Any) -> bool:
 # Training
 
 
-def rate_for_sums(adapter: Adapter, lr: float, batch_size: int) -> float:
-    """Return the rate for gradients of summed losses, which Gluon's trainer divides by the batch size itself."""
+def rate_for_summed_loss(adapter: Adapter, lr: float, batch_size: int) -> float:
+    """Return the learning rate for a summed loss; Gluon's trainer divides by the batch size itself."""
     return lr if adapter.d2l.__name__.endswith("mxnet") else lr / batch_size
 
 
 def test_train_batch_ch13_returns_loss_and_hits(adapter: Adapter, descent: Any) -> None:
     net = adapter.build_linear(4, START)
     losses, hits, _ = loss_and_slope(START["weight"], START["bias"], X, Y)
-    trainer = descent.optimizer(net, rate_for_sums(adapter, 0.5, 60))
+    trainer = descent.optimizer(net, rate_for_summed_loss(adapter, 0.5, 60))
     batch = adapter.tensor(X), adapter.label_tensor(Y)
     loss, share = adapter.d2l.train_batch_ch13(
         net, *batch, descent.losses, trainer, [adapter.d2l.cpu()]
@@ -284,7 +284,7 @@ def test_train_ch13_trains_and_plots(
     boards = watch_boards(monkeypatch)
     net = adapter.build_linear(4, START)
     train = make_batches(adapter, batch_size)
-    trainer = descent.optimizer(net, rate_for_sums(adapter, 0.3, batch_size))
+    trainer = descent.optimizer(net, rate_for_summed_loss(adapter, 0.3, batch_size))
     devices = [[adapter.d2l.cpu()]] if adapter.d2l.num_gpus() else []
     data = train, make_batches(adapter)
     assert adapter.d2l.train_ch13(net, *data, descent.losses, trainer, 2, *devices) is None

@@ -27,7 +27,7 @@ class Adapter:
         return [letters, numbers, np.stack([first, second], axis=-1)]
 
     def lesson_draw(self, names: Names, function: str, *args: Any) -> list[np.ndarray]:
-        """Call a function of the lesson that draws at random, once, since copying from the kernel is slow."""
+        """Call a lesson's function that draws at random, but only once, since copying from the kernel is slow."""
         if (function, *args) not in self._drawn:
             self._drawn[function, *args] = self._draw(names, function, *args)
         return [array.copy() for array in self._drawn[function, *args]]

@@ -88,7 +88,7 @@ class Layer(adapter.Layer):
             result = self.layer.apply(self.variables or {}, *inputs, **kwargs)
             return result[0] if isinstance(result, tuple) else result
 
-        with enable_x64(True), jax.debug_nans(True):  # NaN in between is an error as well
+        with enable_x64(True), jax.debug_nans(True):  # an intermediate NaN is an error as well
             _, pull_back = jax.vjp(call, *floats)
             return [np.asarray(gradient) for gradient in pull_back(self.tensor(direction))]
 

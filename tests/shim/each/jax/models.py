@@ -37,7 +37,7 @@ def draw_variables(shapes: Any) -> Any:
 
 
 def layer_weights(model: Any) -> list[tuple[Any, Any]]:
-    """Return weights and biases; weights are (outputs, inputs, height, width) in convolutions, else (inputs, outputs)."""
+    """Return each layer's weight, shape (inputs, outputs) or (outputs, inputs, height, width), and bias."""
     params = VARIABLES[id(model)][1]["params"]
     params = params.get("net", params)
     names = sorted(params, key=lambda name: (len(name), name))

@@ -30,7 +30,7 @@ NOT_COMPARED: dict[str, dict[str, str]] = {
 
 
 class GRUCell(nn.GRUCell):
-    """Flax's former cell: the state determines its size, and a static method makes the state."""
+    """Flax's former cell: its size comes from its state, which a static method makes."""
 
     features: int = 0
 
@@ -40,9 +40,9 @@ class GRUCell(nn.GRUCell):
 
 
 class Batches:
-    """The part of TensorFlow that upstream uses, since JAX is installed without it.
+    """A stand-in for ``tf.data.Dataset``, which upstream uses, since JAX is installed without TensorFlow.
 
-    The shim's own loader is not used here, since it is compared with this one.
+    It does not use the shim's own loader, since that is compared with it.
     """
 
     def __init__(self, arrays: Any) -> None:
@@ -68,7 +68,7 @@ class Batches:
             yield tuple(array[selected] for array in self.arrays)
 
 
-def upstream() -> Any:
+def import_upstream() -> Any:
     randint = random.randint
     dataset = SimpleNamespace(Dataset=SimpleNamespace(from_tensor_slices=Batches))
     datasets = SimpleNamespace(as_numpy=lambda batches: batches)
@@ -101,7 +101,7 @@ def upstream() -> Any:
     return d2l
 
 
-UPSTREAM = {"1.0.3": upstream}
+UPSTREAM = {"1.0.3": import_upstream}
 
 
 def _extend(module: ModuleType, **names: Any) -> SimpleNamespace:
@@ -113,7 +113,7 @@ def build_twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
 
 
 def _rename_parameters(variables: dict[str, Any]) -> dict[str, Any]:
-    """Rename parameters as upstream does: one name differs."""
+    """Rename parameters to upstream's names, of which one differs."""
     return {
         name.replace("GRUCell", "ScanGRUCell"): _rename_parameters(x) if isinstance(x, dict) else x
         for name, x in variables.items()
@@ -121,7 +121,7 @@ def _rename_parameters(variables: dict[str, Any]) -> dict[str, Any]:
 
 
 class Decoder(nn.Module):
-    """A minimal decoder: its state is the encoder's, its outputs are looked up."""
+    """A minimal decoder, which computes outputs from embeddings and the encoder's last state."""
 
     def setup(self) -> None:
         self.embedding = nn.Embed(7, 4)

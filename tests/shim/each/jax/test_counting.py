@@ -1,4 +1,4 @@
-"""Tests of the counts of a layer's products in JAX, against formulas, also in nested programs."""
+"""Tests of ``longest_chain`` and ``multiply_adds`` against formulas, also in nested programs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +24,7 @@ def make_convolution(*shape: int, **kwargs: Any) -> tuple[Callable[..., Any], ja
     return lambda X: layer.apply(variables, X), X
 
 
+# Each case is a layer, its inputs, the longest chain of products, and the number of multiply-adds.
 COUNT_CASES = {
     "matrices": (lambda a, b: a @ b, (A, B), 1, 2 * 3 * 5),
     "transposed": (lambda a, b: b.T @ a.T, (A, B), 1, 2 * 3 * 5),
@@ -42,13 +43,13 @@ COUNT_CASES = {
 
 
 @pytest.mark.parametrize(
-    ("layer", "inputs", "chain_length", "products"), COUNT_CASES.values(), ids=COUNT_CASES
+    ("layer", "inputs", "chain_length", "num_multiply_adds"), COUNT_CASES.values(), ids=COUNT_CASES
 )
 def test_products_are_counted(
-    layer: Callable[..., Any], inputs: tuple[Any, ...], chain_length: int, products: int
+    layer: Callable[..., Any], inputs: tuple[Any, ...], chain_length: int, num_multiply_adds: int
 ) -> None:
     assert d2l.longest_chain(layer, *inputs) == chain_length
-    assert d2l.multiply_adds(layer, *inputs) == products
+    assert d2l.multiply_adds(layer, *inputs) == num_multiply_adds
 
 
 def test_convolution_counts_kernel_for_each_output() -> None:
@@ -58,7 +59,7 @@ def test_convolution_counts_kernel_for_each_output() -> None:
 
 
 @pytest.mark.parametrize("n", [8, 1024])  # long input is attended to block by block
-def test_attention_takes_four_products(n: int) -> None:
+def test_attention_is_chain_of_four_products(n: int) -> None:
     d = 8
     X = jnp.zeros((1, n, 8))
     attention = d2l.MultiHeadAttention(d, 2, 0)

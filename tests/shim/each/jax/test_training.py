@@ -108,7 +108,7 @@ def test_training_needs_no_other_framework_and_stays_on_device() -> None:
 # The state
 
 
-def test_dropout_is_on_only_in_training_of_every_epoch() -> None:
+def test_every_epoch_drops_inputs_only_in_training() -> None:
     model = Linear()
     trainer = d2l.Trainer(max_epochs=3)
     trainer.fit(model, Rows(X, Y, batch_size=7), key=KEY)
@@ -249,7 +249,7 @@ def test_summary_names_each_layer_and_its_shape(capsys: pytest.CaptureFixture[st
 
 
 class Decoder(d2l.Decoder):
-    """A minimal decoder: its state is the encoder's, its outputs are looked up."""
+    """A minimal decoder, which computes outputs from embeddings and the encoder's last state."""
 
     sows: bool = True
 

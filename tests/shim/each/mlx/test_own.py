@@ -233,7 +233,7 @@ def test_second_derivatives_match_formula(lens: mx.array | None) -> None:
     np.testing.assert_allclose(got, second_derivative(formula), rtol=1e-9)
 
 
-def test_graph_exports_after_a_call() -> None:
+def test_block_with_state_compiles_after_a_call() -> None:
     block = Block(6, 6, 6)
     block(X, LENGTHS)
     compiled = mx.compile(lambda x: block(x), inputs=block.state)
@@ -264,7 +264,7 @@ def test_bias_dtype_is_that_of_input() -> None:
 
 
 def test_float64_softmax_is_more_precise_than_mlxs() -> None:
-    """Compare with MLX's softmax. When the second assertion fails, MLX has fixed it, and we can use it."""
+    """Compare with MLX's softmax. When the second assertion fails, MLX's is as precise, and we can use it."""
     scores = RNG.normal(size=(1, 3, 40))
     want = reference.softmax(scores)
     double = mx.array(scores, mx.float64)
@@ -368,7 +368,7 @@ def test_layer_hyperparameters_are_not_counted_twice() -> None:
     assert {name.split(".")[0] for name in parameter_names(model)} == {"encoder", "decoder"}
 
 
-# Costs
+# Counting
 
 
 def test_convolution_counts_kernel_and_chain_length() -> None:

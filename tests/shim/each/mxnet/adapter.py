@@ -73,7 +73,7 @@ class Layer(adapter.Layer):
         parameters = layer.collect_params()
 
         def linears(name: str) -> dict[str, reference.Linear]:
-            """Return the gates named ``l0_i2h``, ``l0_h2h`` and so on."""
+            """Return the gates of a name such as ``l0_i2h``."""
             weight, bias = (
                 np.split(self.to_numpy(parameters[f"{layer.prefix}{name}_{kind}"].data()), 3)
                 for kind in ("weight", "bias")

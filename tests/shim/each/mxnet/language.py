@@ -31,7 +31,7 @@ classifier = Classifier
 
 
 def losses(d2l: Any, model: Any, vocab_size: int, columns: list[Any], reduction: str) -> list[Any]:
-    """Return BERT's losses for a batch, and the gradients of both tasks' biases and of the positions.
+    """Return BERT's losses for a batch, and the gradients with respect to both tasks' biases and the positions.
 
     Gluon's loss takes weights and returns one number for each example, so ``reduction`` is not used.
     """

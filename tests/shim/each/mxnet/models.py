@@ -20,7 +20,7 @@ def predict(model: Any, X: Any, training: bool = False) -> Any:
 
 
 def layer_weights(model: Any) -> list[tuple[Any, Any]]:
-    """Return weights and biases; weights are (outputs, inputs, height, width) in convolutions, else (inputs, outputs)."""
+    """Return each layer's weight, shape (inputs, outputs) or (outputs, inputs, height, width), and bias."""
     blocks: list[Any] = []
     model.apply(blocks.append)
     layers = [block for block in blocks if isinstance(block, (nn.Conv2D, nn.Dense))]

@@ -18,7 +18,7 @@ BATCH_DTYPE = "float32"  # MXNet's dtype for lists, from which upstream makes te
 NOT_COMPARED: dict[str, dict[str, str]] = {"1.0.3": {}}
 
 
-def old_upstream() -> Any:
+def import_older_upstream() -> Any:
     d2l = import_older("mxnet")
     # Matplotlib no longer reads MXNet's arrays.
     d2l.plt = PatchedModule(
@@ -27,13 +27,13 @@ def old_upstream() -> Any:
     return d2l
 
 
-def upstream() -> Any:
+def import_upstream() -> Any:
     from d2l import mxnet as d2l
 
     return d2l
 
 
-UPSTREAM = {"1.0.3": upstream, "0.17.6": old_upstream}
+UPSTREAM = {"1.0.3": import_upstream, "0.17.6": import_older_upstream}
 
 
 def build_twin(ours: Layer, theirs: nn.Block, *inputs: Any) -> Layer:

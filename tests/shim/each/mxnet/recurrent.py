@@ -22,7 +22,7 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
         getattr(part, name)[:] = np.array(value)
 
     def layer_weights(self, model: Any) -> recurrent.Start:
-        # A name begins with a number that Gluon has counted.
+        # Gluon puts a numbered prefix before each name.
         x = {name.partition("_")[2]: p.data() for name, p in model.collect_params().items()}
         weights = {"W_xh": x["l0_i2h_weight"].T, "W_hh": x["l0_h2h_weight"].T}
         weights |= {"b_h": x["l0_i2h_bias"] + x["l0_h2h_bias"]}
@@ -50,7 +50,7 @@ class RecurrentModels(recurrent.ClassModels, recurrent.FunctionModels, Descent):
         return models
 
     def run_twice(self, net: Any, tokens: Any) -> list[Any]:
-        """Return the logits of two calls, the second from the first's state; then both again, layer by layer."""
+        """Return the logits of two calls, the second from the first's state; then the same, computed layer by layer."""
         X = np.array(tokens, dtype="int32")
         start = net.begin_state(len(tokens), ctx=self.CPU)
         first, state = net(X, start)

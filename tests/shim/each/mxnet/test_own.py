@@ -308,7 +308,7 @@ def test_model_trains_on_requested_device(num_gpus: int) -> None:
 
 
 class Repeating(d2l.Decoder):  # type: ignore[misc]
-    """A decoder of the last token and the encoder's last state."""
+    """A decoder that adds the encoder's last state to each token's embedding."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""PaddlePaddle's package alongside upstream's ``d2l.paddle`` of 0.17.6; its names are explained in tests/shim/each/oracle.py.
+"""PaddlePaddle's package alongside ``d2l.paddle`` of 0.17.6; its names are explained in tests/shim/each/oracle.py.
 
 Upstream was written for Paddle 2. What has changed since is replaced here.
 """
@@ -39,7 +39,7 @@ def _make_callable(initializer: Any) -> Any:
     return initialize
 
 
-def upstream() -> ModuleType:
+def import_upstream() -> ModuleType:
     d2l = import_older("paddle")
     if not isinstance(d2l.paddle, PatchedModule):
         # Upstream makes initializers but does not apply them. They are applied here, to compare what follows.
@@ -70,7 +70,7 @@ def upstream() -> ModuleType:
     return d2l
 
 
-UPSTREAM = {"0.17.6": upstream}
+UPSTREAM = {"0.17.6": import_upstream}
 
 
 def build_twin(ours: Layer, theirs: nn.Layer, *inputs: Any) -> Layer:

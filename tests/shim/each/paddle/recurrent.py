@@ -30,7 +30,7 @@ class RecurrentModels(recurrent.FunctionModels, Descent):
         return [(d2l or self.d2l).RNNModel(rnn, vocab_size) for rnn in rnns]
 
     def run_twice(self, net: Any, tokens: Any) -> list[Any]:
-        """Return the logits of two calls, the second from the state of the first; then both computed layer by layer."""
+        """Return the logits of two calls, the second from the first's state; then the same, computed layer by layer."""
         X = tensor(tokens)
         first, state = net(X, net.begin_state(len(tokens)))
         second, _ = net(X, state)

@@ -35,9 +35,7 @@ class Layer(adapter.Layer):
             for x in arguments
             if isinstance(x, torch.Tensor) and x.is_floating_point()
         ]
-        with torch.autograd.set_detect_anomaly(
-            True
-        ):  # NaN in an intermediate result is an error as well
+        with torch.autograd.set_detect_anomaly(True):  # an intermediate NaN is an error as well
             output = self.layer.eval()(*tensors, **kwargs)
             (output * self.tensor(direction)).sum().backward()
         return [x.grad.numpy() for x in floats]

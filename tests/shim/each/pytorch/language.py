@@ -30,7 +30,7 @@ classifier = Classifier
 
 
 def losses(d2l: Any, model: Any, vocab_size: int, columns: list[Any], reduction: str) -> list[Any]:
-    """Return BERT's losses for a batch, and the gradients of both tasks' biases and of the positions."""
+    """Return BERT's losses for a batch, and the gradients with respect to both tasks' biases and the positions."""
     model.zero_grad()
     loss = nn.CrossEntropyLoss(reduction=reduction)
     results = d2l._get_batch_loss_bert(model, loss, vocab_size, *map(tensor, columns))

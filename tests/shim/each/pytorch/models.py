@@ -16,7 +16,7 @@ def predict(model: Any, X: Any, training: bool = False) -> Any:
 
 
 def layer_weights(model: Any) -> list[tuple[Any, Any]]:
-    """Return weights and biases; weights are (outputs, inputs, height, width) in convolutions, else (inputs, outputs)."""
+    """Return each layer's weight, shape (inputs, outputs) or (outputs, inputs, height, width), and bias."""
     kinds = nn.Conv2d, nn.Linear
     layers = [module for module in model.modules() if isinstance(module, kinds)]
     arrays = [(x.weight.detach().numpy(), x.bias.detach().numpy()) for x in layers]

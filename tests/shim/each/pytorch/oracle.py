@@ -22,13 +22,13 @@ NOT_COMPARED: dict[str, dict[str, str]] = {
 }
 
 
-def upstream() -> Any:
+def import_upstream() -> Any:
     from d2l import torch as d2l
 
     return d2l
 
 
-UPSTREAM = {"1.0.3": upstream, "0.17.6": lambda: import_older("torch")}
+UPSTREAM = {"1.0.3": import_upstream, "0.17.6": lambda: import_older("torch")}
 
 
 def build_twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:

@@ -1,6 +1,6 @@
 """Tests of drawing random numbers for a GPU on the CPU.
 
-The meta device replaces the GPU. Its tensors have no values, but the state of the CPU's generator shows what it has drawn.
+The meta device replaces the GPU. Its tensors have no values, but the CPU generator's state shows what it has drawn.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Tests of features that only PyTorch has: both signatures of a residual block, gradients of boxes, labels of pixels."""
+"""Tests of features that only PyTorch has: a residual block's two signatures, gradients of boxes, pixel labels."""
 
 import pytest
 import torch

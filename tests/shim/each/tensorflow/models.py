@@ -20,7 +20,7 @@ def predict(model: Any, X: Any, training: bool = False) -> Any:
 
 
 def layer_weights(model: Any) -> list[tuple[Any, Any]]:
-    """Return weights and biases; weights are (outputs, inputs, height, width) in convolutions, else (inputs, outputs)."""
+    """Return each layer's weight, shape (inputs, outputs) or (outputs, inputs, height, width), and bias."""
     kinds = "kernel", "bias"
     arrays = [x.numpy() for x in model.trainable_variables if short_name(x) in kinds]
     pairs = zip(arrays[::2], arrays[1::2], strict=True)

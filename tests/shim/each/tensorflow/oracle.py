@@ -82,7 +82,7 @@ class RNN(TimeMajorMixin, keras.layers.RNN): ...
 class SimpleRNN(TimeMajorMixin, keras.layers.SimpleRNN): ...
 
 
-def upstream() -> Any:
+def import_upstream() -> Any:
     from d2l import tensorflow as d2l
 
     d2l.int = lambda x=0: int(np.asarray(x).item())  # NumPy 2 rejects an array of one number
@@ -101,7 +101,7 @@ def upstream() -> Any:
     return d2l
 
 
-def old_upstream() -> Any:
+def import_older_upstream() -> Any:
     d2l = import_older("tensorflow")
     if not isinstance(d2l.tf, PatchedModule):
         layers = PatchedModule(keras.layers, RNN=FlatStateRNN)
@@ -116,7 +116,7 @@ def old_upstream() -> Any:
     return d2l
 
 
-UPSTREAM = {"1.0.3": upstream, "0.17.6": old_upstream}
+UPSTREAM = {"1.0.3": import_upstream, "0.17.6": import_older_upstream}
 
 
 def build_twin(ours: Layer, theirs: keras.layers.Layer, *inputs: Any) -> Layer:

@@ -48,17 +48,17 @@ COUNT_CASES = {
 
 
 @pytest.mark.parametrize(
-    ("layer", "inputs", "chain", "products"), COUNT_CASES.values(), ids=COUNT_CASES
+    ("layer", "inputs", "chain_length", "num_multiply_adds"), COUNT_CASES.values(), ids=COUNT_CASES
 )
 def test_products_are_counted(
-    layer: Callable[..., Any], inputs: tuple[Any, ...], chain: int, products: int
+    layer: Callable[..., Any], inputs: tuple[Any, ...], chain_length: int, num_multiply_adds: int
 ) -> None:
-    assert d2l.longest_chain(layer, *inputs) == chain
-    assert d2l.multiply_adds(layer, *inputs) == products
+    assert d2l.longest_chain(layer, *inputs) == chain_length
+    assert d2l.multiply_adds(layer, *inputs) == num_multiply_adds
 
 
 @pytest.mark.parametrize("n", [8, 2048])  # long input is processed in blocks
-def test_attention_takes_four_products(n: int) -> None:
+def test_attention_is_chain_of_four_products(n: int) -> None:
     d = 8
     X = tf.zeros((1, n, 8))
     attention = d2l.MultiHeadAttention(d, 2, 0)

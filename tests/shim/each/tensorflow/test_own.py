@@ -84,7 +84,7 @@ def test_loaded_model_computes_same(tmp_path: Path) -> None:
     assert loaded_model.count_params() == 4 * 8 * 8
 
 
-@pytest.mark.parametrize("axes", [1, 2, 3])  # besides the first, of examples, heads or queries
+@pytest.mark.parametrize("axes", [1, 2, 3])  # of the bias, without the first, which Keras adds
 def test_loaded_model_with_masks_computes_same(tmp_path: Path, axes: int) -> None:
     tokens, lengths = keras.Input((None, 8)), keras.Input((), dtype="int64")
     bias = keras.Input((None,) * axes)
