@@ -69,16 +69,9 @@ PRINTED = {
 # Cells without random numbers have the same output in every framework, to the last digit.
 DETERMINISTIC = [
     *PRINTED,
-    "shape-check",
-    "reach",
-    "multiply-adds",
-    "column-plot",
-    "encoding-heatmap",
-    "dot-products",
-    "rotation",
-    "five-back",
-    "solution-causal-map",
-    "solution-decoding-cost",
+    *("shape-check", "reach", "multiply-adds", "column-plot", "encoding-heatmap"),
+    *("dot-products", "rotation", "five-back"),
+    *("solution-causal-map", "solution-decoding-cost"),
 ]
 
 
@@ -143,7 +136,6 @@ def test_order_matters_only_with_mask_or_positions(adapter, cells):
     weights = adapter.lesson_projections(names)
     order = [3, 0, 5, 1, 4, 2]
     tokens = array(names["tokens"])
-    assert tokens.shape == (1, 6, 100)
 
     def attend(X, **mask):
         return reference_multi_head(weights, 5, X, X, X, **mask)[0]
@@ -204,10 +196,8 @@ def relative_influence(layer: Callable[[Any], Any], X: Any) -> np.ndarray:
     return norms / norms.max()
 
 
-def test_three_layers_keep_shape_and_rnn_has_orthogonal_matrices(cells):
-    cell = cells["three-layers"]
-    assert str(cell.value).count("(1, 10, 16)") == 3
-    W_xh, W_hh = rnn_matrices(cell.names)
+def test_rnn_has_two_orthogonal_matrices(cells):
+    W_xh, W_hh = rnn_matrices(cells["three-layers"].names)
     for W in W_xh, W_hh:
         np.testing.assert_allclose(W @ W.T, np.eye(16), atol=1e-5)
     assert np.abs(W_xh - W_hh).max() > 0.1
@@ -329,17 +319,6 @@ def test_turn_by_five_takes_row_three_to_row_eight(cells):
     assert largest < 1e-5
 
 
-@pytest.mark.parametrize("row", [0, 1, 29, 58, 59])
-def test_every_row_is_tried_with_six_offsets(adapter, cells, row, python_only):
-    """Check that one wrong row makes the residual large."""
-    P = reference.positional_encoding(60, 32).astype("float32")
-    P[row] += 1
-    printed = cells["rotation"].run_again(P=adapter.tensor(P))
-    assert read_numbers(printed)[-1] > 0.1
-    offsets = cells["rotation"].list_loop_values("delta")
-    assert (len({*offsets}), sum(delta < 0 for delta in offsets)) == (6, 1)
-
-
 def test_queries_from_sixth_on_look_five_back(cells):
     i, j = np.indices((20, 20))
     # Rotated by -5 positions, row i of the encoding becomes row i - 5.
@@ -417,9 +396,8 @@ def test_labels_mean_that_zero_comes_first(adapter, cells, length):
     np.testing.assert_array_equal(labels, zero_is_first(tokens))
     assert labels.mean() == pytest.approx(0.5, abs=0.03)
     for token in (0, 1):
-        np.testing.assert_allclose(
-            (tokens == token).mean(axis=0), 1 / length, atol=0.02
-        )
+        shares = (tokens == token).mean(axis=0)
+        np.testing.assert_allclose(shares, 1 / length, atol=0.02)
     examples = np.array(cells["task"].rows)
     np.testing.assert_array_equal(examples[:, -1], zero_is_first(examples[:, :-1]))
 
@@ -458,7 +436,6 @@ def test_heads_follow_tokens_or_their_order(cells, weights):
     rows = [row[:4] for row in cells["found-shares"].rows if len(row) == 5]
     assert_printed(rows, np.transpose(expected))
     zero, one, first, last = np.transpose(rows)
-    np.testing.assert_allclose(zero + one, first + last, atol=0.03)
     follows_token = np.maximum(zero, one) > 0.8
     assert follows_token.any()
     assert (abs(first - last) < 0.2)[follows_token].all()  # at any position
@@ -514,7 +491,6 @@ def test_training_has_the_stated_budget_and_length(assert_budget):
 
 def test_learned_table_is_trained_up_to_its_eighth_row(adapter, cells):
     before, after = adapter.lesson_learned_table(cells["five-readers"].names)
-    assert before.shape == after.shape == (64, 32)
     assert (before != after)[:8].any(axis=1).all()
     np.testing.assert_array_equal(before[8:], after[8:])
 

@@ -102,13 +102,6 @@ class ExecutedCell:
             exec(self.source, {**self.names, **names})
         return printed.getvalue()
 
-    def list_loop_values(self, variable: str) -> list[Any]:
-        """Return the values that the outermost loop with this variable iterates over."""
-        loops = [part for part in ast.parse(self.source).body if isinstance(part, ast.For)]
-        (loop,) = (loop for loop in loops if ast.unparse(loop.target) == variable)
-        iterable = ast.Expression(loop.iter)
-        return list(eval(compile(iterable, "<loop>", "eval"), dict(self.names)))
-
     @property
     def rows(self) -> list[list[float]]:
         """The numbers in each printed line that has any; the range 0.1-0.2 is read as 0.1 and -0.2."""

@@ -67,3 +67,11 @@ def test_attention_agrees_with_the_formula(open_page: Open):
     weights = scores / scores.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(result["weights"], weights, atol=1e-12)
     np.testing.assert_allclose(result["outputs"], weights @ V, atol=1e-12)
+
+
+@pytest.mark.release
+def test_reduced_motion_stops_animations(open_page: Open):
+    page = open_page(f"en/{LESSON}", reduced_motion="reduce")
+    live = page.locator('[data-live="shuffle"]')
+    live.get_by_role("button", name="Shuffle").click()
+    assert live.evaluate("root => root.getAnimations({ subtree: true }).length") == 0

@@ -1,19 +1,15 @@
 """Test that the live figures show the lesson's numbers, and can be operated by keyboard."""
 
-import base64
-import io
 import re
 
 import numpy as np
 import pytest
-from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from tests.lessons.cells import softmax
-from tests.lessons.live import SVG, get_state, read_cells, read_figure, set_state
+from tests.lessons.live import get_state, read_cells, set_state
 from tests.shim.reference import positional_encoding
 from tests.site.browser import Open
-from tools.compare import drawing
 
 LESSON = "self-attention-and-positional-encoding"
 
@@ -33,9 +29,8 @@ def test_word_looks_around_as_in_notebook(open_page: Open, path: str):
     rows, sentence = read_table(live)
     assert rows == [line.split()[:2] for line in lines]
     vector = re.match(r"\(.*?\)", last)[0]
-    assert (
-        f"was (1, 0) and is now {vector}; it listens most to “cat”: 0.75." in sentence
-    )
+    assert f"was (1, 0) and is now {vector}" in sentence
+    assert "it listens most to “cat”: 0.75." in sentence
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -58,8 +53,6 @@ def test_table_follows_sentence_query_mask_and_numbers(open_page: Open):
     sentence.fill("  The dog, it ran  away ")
     words = live.locator("tbody th").all_inner_texts()
     assert " ".join(words) == "The dog, it ran away"
-    vectors = [box.input_value() for box in live.locator("tbody input").all()]
-    assert [*map(int, vectors)] == [0, 0, 3, 0, 1, 0, 0, 2, 1, 1]  # "away" is not known
     assert live.locator("[aria-pressed=true]").all_inner_texts() == ["away"]
     live.get_by_role("button", name="it").press("Enter")
     assert live.locator("[aria-pressed=true]").all_inner_texts() == ["it"]
@@ -72,28 +65,12 @@ def test_table_follows_sentence_query_mask_and_numbers(open_page: Open):
     assert "is now (1.00, 0.00)" in answer
     sentence.fill("a b c d e f g h i j")
     assert live.locator("tbody tr").count() == 8
-    sentence.fill(" ")
-    assert live.locator("tbody tr").count() == 8  # an empty sentence is ignored
 
 
 def test_clock_hands_match_row_of_encoding(page: Page):
     for i in (0, 1, 17, 59):
         values = set_state(page, "clock-hands", i=i)["values"]
         np.testing.assert_allclose(values, positional_encoding(60, 16)[i], atol=1e-12)
-
-
-def test_heat_map_has_colours_of_notebook(page: Page):
-    set_state(page, "heatmap", d=32, base=10000, length=60)
-    groups = read_figure(LESSON, "encoding-heatmap").iter(f"{SVG}g")
-    (heat_map,) = filter(drawing.is_heat_map, groups)
-    expected = drawing.read_heat_map(heat_map)[..., :3]
-    assert expected.shape == (60, 32, 3)
-    canvas = page.locator('[data-live="heatmap"] canvas')
-    _, _, data = canvas.evaluate("canvas => canvas.toDataURL()").partition(",")
-    image = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
-    colours = np.asarray(image.resize((32, 60), Image.Resampling.NEAREST), dtype=int)
-    # Levels are from 0 to 255; the notebook's map has only 256 colours.
-    assert np.abs(colours - expected).max() <= 6
 
 
 @pytest.mark.parametrize(("d", "base"), [(7, 100), (32, 10000), (64, 100000)])
@@ -130,7 +107,6 @@ def test_shuffling_matters_only_with_positions(page: Page):
     order = [3, 0, 5, 1, 4, 2]  # as in the notebook
     without_positions = set_state(page, "shuffle", order=order, positions=False)
     assert without_positions["difference"]["outputs"] < 5e-5
-    np.testing.assert_allclose(np.sum(without_positions["weights"], axis=1), 1)
     with_positions = set_state(page, "shuffle", order=order, positions=True)
     assert with_positions["difference"]["outputs"] > 0.01
 
@@ -144,11 +120,3 @@ def test_arrow_keys_move_probe_of_heat_map(page: Page):
     after = get_state(page, "heatmap")
     assert (after["row"], after["column"]) == (before["row"] + 1, before["column"] + 1)
     expect(live).to_contain_text(f"{after['value']:.4f}".replace("-", "−"))
-
-
-@pytest.mark.release
-def test_reduced_motion_stops_animations(open_page: Open):
-    page = open_page(f"en/{LESSON}.html", reduced_motion="reduce")
-    live = page.locator('[data-live="shuffle"]')
-    live.get_by_role("button", name="Shuffle").click()
-    assert live.evaluate("root => root.getAnimations({ subtree: true }).length") == 0
