@@ -49,7 +49,7 @@ def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
 
 
 def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any = None) -> float:
-    """Return the accuracy as :func:`evaluate_accuracy` does, computed on ``device``, by default the block's.
+    """Return the accuracy as :func:`evaluate_accuracy` does, computed on ``device``, by default that of ``net``.
 
     X may be a list of arrays.
     """

@@ -51,7 +51,7 @@ def evaluate_accuracy(net: Callable[[Any], Any], data_iter: Any) -> float:
 
 
 def evaluate_accuracy_gpu(net: Callable[[Any], Any], data_iter: Any, device: Any = None) -> float:
-    """Return the accuracy as :func:`evaluate_accuracy` does, on ``device``, by default the layer's.
+    """Return the accuracy as :func:`evaluate_accuracy` does, on ``device``, by default that of ``net``.
 
     X may be a list of tensors.
     """

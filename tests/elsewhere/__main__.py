@@ -81,7 +81,7 @@ def make_environment(service: Service) -> None:
 
 
 def download_wheels() -> None:
-    print(f"Fetching {WHEELS} (once) ...", flush=True)
+    print(f"Downloading packages to {WHEELS} (once) ...", flush=True)
     shutil.rmtree(WHEELS, ignore_errors=True)
     with TemporaryDirectory() as folder:
         constraints = Path(folder, "constraints.txt")

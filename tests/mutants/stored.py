@@ -56,12 +56,12 @@ def change_source(name: str, pattern: str, new: str) -> Change:
     return change_cell(name, change)
 
 
-def insert_exception(name: str) -> Change:
+def replace_by_exception(name: str) -> Change:
     error = v4.new_output("error", ename="RuntimeError", evalue="out of memory", traceback=[])
     return change_cell(name, lambda cell: cell.update(outputs=[error]))
 
 
-def copy_outputs(name: str, other: str) -> Change:
+def replace_outputs(name: str, other: str) -> Change:
     def change(notebook: NotebookNode, _: Path) -> None:
         find_cell(notebook, name).outputs = deepcopy(find_cell(notebook, other).outputs)
 
@@ -103,11 +103,11 @@ CHANGES = [
         ),
     ),
     ("en/pytorch", "code edited and not run", change_source("solution-fading", r"0\.8", "0.9")),
-    ("en/tensorflow", "an exception in place of an output", insert_exception("wavelengths")),
+    ("en/tensorflow", "an exception in place of an output", replace_by_exception("wavelengths")),
     (
         "en/tensorflow",
         "the figure of another cell",
-        copy_outputs("column-plot", "solution-fading-figure"),
+        replace_outputs("column-plot", "solution-fading-figure"),
     ),
     ("en/jax", "PyTorch's notebook instead", replace_notebook("en/pytorch")),
     ("zh-TW/jax", "an integer changed", change_text("influence-heatmaps", "28 對", "27 對")),

@@ -1,10 +1,10 @@
 """``python -m tools.bench.attention [FRAMEWORK ...]``: measure the time and the memory of attention.
 
 Compare multi-head attention, forward and backward, of the shim, of upstream's d2l and of the framework itself
-(tools/bench/layers), without a mask and with each kind of mask. In each round of a row, every layer runs in a new
-process, so that none uses memory that another left; the order alternates from round to round. Each number is the
-median of the rounds; one round is enough if steps are long. Memory is what the first step adds to the process's peak.
-A layer that does not support a row's mask is left out.
+(tools/bench/layers), without a mask and with each kind of mask. Each row of the table takes some rounds. In a round,
+every layer runs in a new process, so that none uses memory that another left; the order alternates from round to round.
+Each number is the median of the rounds; one round is enough if steps are long. Memory is what the first step adds to
+the process's peak. A layer that does not support a row's mask is left out.
 """
 
 import argparse
@@ -140,7 +140,7 @@ def measure(framework: str, name: str, mask: str, n: int) -> Cost | None:
     if name not in small_layers:
         return None
     warm_up = small_layers[name]()
-    warm_up()  # so that what any first step allocates, whatever its size, is not measured
+    warm_up()  # so that memory that any first step needs, even a small one, is not measured
     before = read_peak_memory()
     step = list_layers(MASKS[mask](n))[name]()
     step()

@@ -12,7 +12,7 @@ Rows = NDArray[np.float32]
 def airfoil(batch_size: int, n: int) -> tuple[Rows, Rows]:
     """Load the first ``n`` rows: features (n, 5) and sounds (n,), each with mean 0 and variance 1 over all rows.
 
-    Raises TypeError or ValueError for sizes below 1.
+    ``batch_size`` is only checked. Raises TypeError or ValueError for sizes below 1.
     """
     size("batch_size", batch_size)
     size("n", n)

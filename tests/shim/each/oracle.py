@@ -10,7 +10,7 @@ Each framework except MLX, which upstream does not have, defines these names in 
 ``OLDER_LAYER_ARGS``
     arguments that 0.17.6 accepts, if they differ
 ``build_twin(ours, theirs, *inputs)``
-    upstream's layer as the adapter's ``Layer``, with the parameters of ours
+    wraps upstream's layer in the adapter's ``Layer``, and copies the parameters of our layer into it
 ``NOT_COMPARED``
     maps a version to names and reasons
 ``translate(adapter, d2l, name, tokens, lens)``
@@ -18,7 +18,7 @@ Each framework except MLX, which upstream does not have, defines these names in 
 ``draw_xavier_parameters(function)``
     the parameters that ``init_seq2seq`` draws with a fixed seed
 ``MODELS``, ``RECURRENT``, ``LANGUAGE``
-    modules or objects with models as a reader writes them, and with ``copy(ours, theirs)`` for their parameters
+    modules or objects that define models as a reader writes them; ``MODELS.copy(ours, theirs)`` copies parameters
 ``BATCH_DTYPE``
     the dtype of the batches for ``train_seq2seq``
 ``parameters(net)``
@@ -37,8 +37,8 @@ import numpy as np
 
 from tests.shim.each.adapter import Adapter
 
-# Arguments of most frameworks in D2L 1.0, and in 0.17 if they differ: widths of 8, 2 heads, 16 hidden units,
-# 7 words, no dropout.
+# Arguments of layers in D2L 1.0, for most frameworks; LONG_LAYER_ARGS has those that differ in 0.17. Most have widths
+# of 8, 2 heads, 16 hidden units, 7 words and no dropout.
 LAYER_ARGS: dict[str, tuple[Any, ...]] = {
     "AddNorm": (0.0,),
     "AdditiveAttention": (8, 0.0),
@@ -56,7 +56,7 @@ LAYER_ARGS: dict[str, tuple[Any, ...]] = {
     "TransformerEncoder": (7, 8, 16, 2, 2, 0.0),
     "TransformerEncoderBlock": (8, 16, 2, 0.0),
 }
-_SIZES = (8, 8, 8, 8, [8], 8)
+_SIZES = (8, 8, 8, 8, [8], 8)  # key_size to ffn_num_input
 LONG_LAYER_ARGS: dict[str, tuple[Any, ...]] = {
     "AdditiveAttention": (8, 8, 8, 0.0),
     "BERTEncoder": (7, 8, [8], 8, 16, 2, 2, 0.0, 6, 8, 8, 8),

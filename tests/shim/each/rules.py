@@ -89,6 +89,7 @@ SIZES = """
     num_inputs num_items num_layers num_outputs num_steps num_train num_users num_val query_size
     steps value_size vocab_size width
 """
+# Other integers from 1: no upper limit is tested, and some may also be None or a list.
 COUNTS = """
     every_n k max_epochs norm_shape strides transpose_output.num_heads transpose_qkv.num_heads
     load_data_fashion_mnist.resize load_data_nmt.num_examples
@@ -143,7 +144,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a ... recurrent layer": "rnn_layer",
         "a Keras model": "TrainCallback.net",
         "a model that is a layer": "train_seq2seq.net",
-        "a...r": "trainer",  # an optimizer, a Gluon trainer
+        "a...r": "trainer",  # matches "an optimizer" and "a Gluon trainer"
         "a class": "add_to_class.Class",
         "a function": "method",
         "an HPOSearcher": "searcher",

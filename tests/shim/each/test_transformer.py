@@ -67,8 +67,8 @@ def test_additive_attention_drops_weights_only_in_training(adapter: Adapter) -> 
     identity = np.tile(np.eye(40, dtype="float32"), (2, 1, 1))
     layer.randomize(case.queries, case.keys, identity)
     assert (layer(case.queries, case.keys, identity) != 0).all()
-    used = layer(case.queries, case.keys, identity, training=True)
-    assert (used == 0).mean() == pytest.approx(0.5, abs=0.05)
+    weights_used = layer(case.queries, case.keys, identity, training=True)
+    assert (weights_used == 0).mean() == pytest.approx(0.5, abs=0.05)
     assert (layer.attention_weights != 0).all()
 
 
@@ -197,7 +197,7 @@ def test_recurrent_encoder_follows_d2l_version(
 
 
 def test_dropout_is_only_between_recurrent_layers(adapter: Adapter) -> None:
-    """Test one step: a layer's new state must be that of its input under one of all possible dropout masks."""
+    """Test one step: each layer's new state must follow from its input, masked by one of all possible dropout masks."""
     tokens = np.arange(7, dtype="int32")[:, None]
     layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 2, 0.25)
     layer.randomize(tokens)
@@ -236,9 +236,7 @@ def test_recurrent_layer_continues_from_state(adapter: Adapter, num_layers: int)
 
 
 @pytest.mark.parametrize("valid_lens", [LENGTHS["per query"]], ids=["per query"])
-def test_additive_query_without_keys_has_zero_output(
-    adapter: Adapter, valid_lens: np.ndarray
-) -> None:
+def test_additive_attention_without_keys_is_zero(adapter: Adapter, valid_lens: np.ndarray) -> None:
     case = make_case(valid_lens, dtype="float32")
     layer = adapter.build("AdditiveAttention", 8, 0.0)
     layer.randomize(*case.arrays)

@@ -18,8 +18,8 @@
   }
   window.addEventListener("resize", fitFormulas);
 
-  // Make a box focusable if its content is too wide, and name it after its section's heading. The shade is never wider
-  // than the hidden part (wide.css).
+  // Make a box focusable if its content is too wide, and name it after its section's heading. --over tells
+  // wide.css how much is hidden; the shade at the box's edge is never wider than that.
   function updateFocus(box) {
     const hiddenWidth = box.scrollWidth - box.clientWidth;
     if (hiddenWidth > 0) {

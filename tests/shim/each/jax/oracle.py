@@ -1,4 +1,4 @@
-"""JAX's package alongside upstream's ``d2l.jax``; its names are explained in tests/shim/each/oracle.py.
+"""Call JAX's package alongside upstream's ``d2l.jax``; tests/shim/each/oracle.py explains the names.
 
 Upstream's code is from 2023. Features that JAX, Flax and Python have removed since are added here.
 """

@@ -1,4 +1,4 @@
-"""MXNet's package alongside upstream's ``d2l.mxnet``; its names are explained in tests/shim/each/oracle.py."""
+"""Call MXNet's package alongside upstream's ``d2l.mxnet``; tests/shim/each/oracle.py explains the names."""
 
 from typing import Any
 

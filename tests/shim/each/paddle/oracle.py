@@ -1,4 +1,4 @@
-"""PaddlePaddle's package alongside ``d2l.paddle`` of 0.17.6; its names are explained in tests/shim/each/oracle.py.
+"""Call PaddlePaddle's package alongside ``d2l.paddle`` of 0.17.6; tests/shim/each/oracle.py explains the names.
 
 Upstream was written for Paddle 2. What has changed since is replaced here.
 """

@@ -1,4 +1,4 @@
-"""PyTorch's package alongside upstream's ``d2l.torch``; its names are explained in tests/shim/each/oracle.py."""
+"""Call PyTorch's package alongside upstream's ``d2l.torch``; tests/shim/each/oracle.py explains the names."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""TensorFlow's package alongside upstream's ``d2l.tensorflow``; its names are explained in tests/shim/each/oracle.py.
+"""Call TensorFlow's package alongside upstream's ``d2l.tensorflow``; tests/shim/each/oracle.py explains the names.
 
 Upstream was written for Keras 2. What Keras 3 lacks is added here.
 """
@@ -15,7 +15,7 @@ from tests.shim.each.oracle import PatchedModule, import_older
 from tests.shim.each.tensorflow import models, recurrent
 from tests.shim.each.tensorflow.adapter import Layer
 
-_SIZES = (8, 8, 8, 8, [2])
+_SIZES = (8, 8, 8, 8, [2])  # key_size to norm_shape
 LAYER_ARGS = oracle.LAYER_ARGS | {
     "AddNorm": ([2], 0.0),
     "AdditiveAttention": (8, 8, 8, 0.0),

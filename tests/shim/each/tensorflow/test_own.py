@@ -84,7 +84,7 @@ def test_loaded_model_computes_same(tmp_path: Path) -> None:
     assert loaded_model.count_params() == 4 * 8 * 8
 
 
-@pytest.mark.parametrize("axes", [1, 2, 3])  # of the bias, without the first, which Keras adds
+@pytest.mark.parametrize("axes", [1, 2, 3])  # of the bias, besides the batch axis, which Keras adds
 def test_loaded_model_with_masks_computes_same(tmp_path: Path, axes: int) -> None:
     tokens, lengths = keras.Input((None, 8)), keras.Input((), dtype="int64")
     bias = keras.Input((None,) * axes)
@@ -136,7 +136,7 @@ def test_heads_and_masks_work_without_static_shapes() -> None:
 
 @pytest.mark.parametrize("norm_shape", [8, [8], [2, 3], -4])
 def test_norm_shape_means_axes(norm_shape: Any) -> None:
-    """Test axes; in PyTorch the argument is the sizes of the axes."""
+    """Test that sizes are rejected: unlike in PyTorch, ``norm_shape`` lists the axes to normalize."""
     with pytest.raises(ValueError, match=r"norm_shape: got .*; need axes of X, from -3 to 2"):
         d2l.AddNorm(norm_shape, 0.0)(X, X)
 
@@ -410,7 +410,7 @@ def test_layer_can_be_copied_after_call_in_graph() -> None:
 @pytest.mark.parametrize(
     "spec",
     [None, tf.TensorSpec((None,), tf.int64), tf.TensorSpec((2,), tf.int64)],
-    ids=["known shapes", "unknown shapes", "unknown inputs"],
+    ids=["known shapes", "unknown shapes", "only lengths known"],
 )
 def test_graph_matches_eager_call(spec: tf.TensorSpec | None, jit_compile: bool) -> None:
     layer = d2l.MultiHeadAttention(8, 2, 0.5)
@@ -469,7 +469,7 @@ def test_graph_weights_cannot_be_read_outside() -> None:
     assert network.layers[-1].attention_weights.shape == (2, 2, 3, 3)
 
 
-def test_traced_graph_keeps_weights_of_last_call() -> None:
+def test_traced_graph_keeps_weights_of_last_eager_call() -> None:
     layer = d2l.MultiHeadAttention(8, 2, 0.5)
     other = X[:, ::-1]
     graph = tf.function(lambda X: layer(X, X, X))
@@ -494,15 +494,15 @@ def test_functional_model_is_checked_when_built(shape: tuple, message: str) -> N
         layer(keras.Input(shape), tokens, tokens)
 
 
-POSITIONS = {
+ENCODINGS = {
     "encoding": lambda: d2l.PositionalEncoding(8, 0.0, max_len=10),
     "rotary": lambda: d2l.RotaryEncoding(8, 10),
     "rotary, halves": lambda: d2l.RotaryEncoding(8, 10, layout="halves"),
 }
-every_position_layer = pytest.mark.parametrize("make", POSITIONS.values(), ids=POSITIONS)
+every_encoding = pytest.mark.parametrize("make", ENCODINGS.values(), ids=ENCODINGS)
 
 
-@every_position_layer
+@every_encoding
 def test_offset_may_be_tensor_of_graph(make: Callable[[], keras.layers.Layer]) -> None:
     layer = make()
     encode = tf.function(lambda X, offset: layer(X, offset=offset))
@@ -512,7 +512,7 @@ def test_offset_may_be_tensor_of_graph(make: Callable[[], keras.layers.Layer]) -
             encode(X[:, :1], tf.constant(outside))
 
 
-@every_position_layer
+@every_encoding
 def test_layer_created_in_graph_works_outside(make: Callable[[], Any]) -> None:
     layers = []
 
@@ -549,7 +549,7 @@ def test_fit_uses_dropout_and_predict_does_not() -> None:
     assert network.fit(X, target, verbose=0).history["loss"][0] > 1
 
 
-@every_position_layer
+@every_encoding
 def test_encoding_passes_mask_on(make: Callable[[], keras.layers.Layer]) -> None:
     embedding = keras.layers.Embedding(5, 8, mask_zero=True)
     mask = make()(embedding(np.array([[1, 2, 0]])))._keras_mask
@@ -557,7 +557,7 @@ def test_encoding_passes_mask_on(make: Callable[[], keras.layers.Layer]) -> None
 
 
 @pytest.mark.parametrize("gpus", [0, 2])
-def test_devices_match_tensorflows(monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
+def test_devices_are_those_of_tensorflow(monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [kind] * gpus)
     names = ["/GPU:0", "/GPU:1"] if gpus else ["/CPU:0"]
     assert d2l.num_gpus() == gpus
@@ -648,9 +648,8 @@ def test_log_is_shown_on_failure_or_request(
 def test_tape_stores_no_weights_for_long_input(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = tf.constant(X)
     layer = d2l.DotProductAttention(0.0)
-    layer(
-        inputs, inputs, inputs, LENGTHS
-    )  # old versions of Keras first call it with symbolic inputs
+    # Call the layer once before counting: old versions of Keras first call it with symbolic inputs.
+    layer(inputs, inputs, inputs, LENGTHS)
     original = _blockwise.softmax
     weight_refs: list[weakref.ref[tf.Tensor]] = []
 

@@ -51,7 +51,7 @@ public final class PositionalEncoding extends AbstractBlock {
         this.dropout = dropout;
     }
 
-    /** Returns the rows i: sin(i / 10000^(2j/d)) in column 2j, the cosine in column 2j + 1. */
+    /** Returns a table: sine and cosine of i / 10000^(2j/d) in row i, columns 2j and 2j + 1. */
     private static double[] sinusoids(int maxLen, int numHiddens) {
         double[] table = new double[maxLen * numHiddens];
         for (int i = 0; i < table.length; i++) {
