@@ -1,5 +1,5 @@
-/* Chromium leaves a gap after a root, as wide as the font's widest root sign. This script measures the gap, and the
-   style sheets of pages and decks remove it. */
+/* Chromium leaves a gap after a square root, as wide as the font's widest root sign. This script measures the gap, and
+   the style sheets of pages and decks remove it. */
 addEventListener("load", async () => {
   "use strict";
   if (!document.querySelector("math")) return; // a page without formulas does not load the font
