@@ -90,11 +90,11 @@ report = $(if $(WRITABLE),--junit-xml build/reports/$(1).xml)
 test-code: $(READY) $(OLDER) $(JAVA)  ## the tests of the tools and of what all frameworks share
 	@$(PYTEST) $(call report,code) tests/tools tests/lessons tests/shim --ignore tests/shim/each --frameworks "$(FRAMEWORKS)"
 
-# Run one thread per process, and one process per core.
 .PHONY: $(FRAMEWORKS:%=test-shim-%)
 test-shim: $(READY) $(OLDER) $(JAVA)  ## the tests of the shim, framework by framework
 	@$(MAKE) --no-print-directory --keep-going $(ORDERED:%=test-shim-%)
 
+# Run one thread per process, and one process per core.
 $(PYTHON_FRAMEWORKS:%=test-shim-%): test-shim-%: $(READY) $(OLDER)
 	@echo "$*:"
 	@OMP_NUM_THREADS=1 $(PYTEST) $(call report,shim-$*) tests/shim/each --framework $*
@@ -157,7 +157,7 @@ bench-shim: $(READY)  ## the time of the shim's import and attention, compared w
 	@$(BIN)/python -m tools.bench.imports $(PYTHON_FRAMEWORKS)
 	@$(BIN)/python -m tools.bench.attention $(PYTHON_FRAMEWORKS)
 
-book: $(READY)  ## run D2L's own pages on the shim: BOOK, the folder of a copy of its repository
+book: $(READY)  ## run D2L's own pages on the shim; BOOK=folder: a copy of D2L's repository
 	@$(BIN)/python -m tools.book $(PYTHON_FRAMEWORKS:%=--framework %) --jobs $(JOBS) $(if $(RECORD),--record) "$(BOOK)"
 
 report: $(READY)  ## merge the reports of several machines in REPORTS, a folder, and sum them up
@@ -170,7 +170,7 @@ agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and u
 font: $(READY)  ## make the font for Chinese text in figures from Noto Sans CJK, which must be installed
 	@$(BIN)/python -m tools.project.font
 
-# Name the modules: mypy does not check modules that it finds only as imports of the installed package.
+# List the modules: those that mypy meets only in imports count as an installed package, which it does not check.
 SHARED = $(patsubst %.py,-m %,$(subst /,.,$(filter-out %/__init__.py,$(wildcard d2l_compat/*.py))))
 lint: $(READY)  ## style (ruff) and types (mypy)
 	@$(BIN)/ruff check && $(BIN)/ruff format --check
@@ -193,7 +193,7 @@ site: $(READY)  ## build the web site, with slides, into build/site: open build/
 dist: $(READY)  ## build wheel and sdist into dist/ and check them; TAG=v1.2.3: also check that this is their version
 	@$(BIN)/python -m tools.project.dist dist $(TAG)
 
-published: $(READY)  ## check that all published files that links and first cells need are online
+published: $(READY)  ## check that everything that links, buttons and first cells refer to is online
 	@$(BIN)/python -m tools.project.published
 
 env: $(READY) $(OLDER) $(JAVA)  ## only install the environment, in .venv

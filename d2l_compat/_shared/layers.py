@@ -1,7 +1,7 @@
 """Signatures of layers that take the same arguments in several frameworks.
 
 A framework's layer inherits from one of these classes and from the framework's base class, in this order. It
-creates its sublayers in ``_make_layers``, which gets checked arguments by name.
+creates its sublayers in ``_make_layers``, to which the arguments are passed after they have been checked.
 """
 
 from typing import Any, overload
@@ -73,7 +73,7 @@ class RotaryEncoding(_LayerSignature):
         layout: str = "interleaved",
         position_scale: float = 1.0,
     ) -> None:
-        """Compute the angles for an even number ``num_hiddens`` of features; in multi-head attention, a head's width.
+        """Compute the angles for ``num_hiddens`` features, an even number: in multi-head attention, those of a head.
 
         Positions are from 0 to ``max_len`` - 1. ``position_scale`` multiplies them: with 0.5, twice as many
         fit in the same range of angles (position interpolation, Chen et al., 2023).

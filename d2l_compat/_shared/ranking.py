@@ -20,8 +20,8 @@ Score = Callable[[int, NDArray[np.int64]], Any]  # (user, items) -> a number for
 def hit_and_auc(rankedlist: Any, test_matrix: Any, k: int) -> tuple[int, float]:
     """Return how many of ``test_matrix`` are among the first ``k`` of a ranking, and the area under the ROC curve.
 
-    The area is the fraction of all other items that rank below the first one of ``test_matrix``; 0 if none of them
-    is ranked. Raises TypeError or ValueError unless these are lists of items, and ``k`` is not negative.
+    The area is the fraction of all other items that rank below the best-ranked item of ``test_matrix``; 0 if none of
+    them is ranked. Raises TypeError or ValueError unless these are lists of items, and ``k`` is not negative.
     """
     for what, items in ("rankedlist", rankedlist), ("test_matrix", test_matrix):
         check_instance(what, items, Iterable, "a list of items")
@@ -62,7 +62,7 @@ def evaluate(
 
 
 def check_scores(arrays: Arrays, positive: Any, negative: Any) -> None:
-    """Check scores of items that should rank higher, and of as many that should rank lower."""
+    """Check the scores of items that should rank higher (``positive``) and lower (``negative``), equal in number."""
     for what, scores in ("positive", positive), ("negative", negative):
         arrays.check_instance(what, scores)
         arrays.check_floating(what, scores)

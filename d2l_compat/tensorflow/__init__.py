@@ -3,7 +3,7 @@
 Attention layers and positional encodings are in ``attention``, ``additive`` and ``relative``, models
 built of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
 helpers in ``devices``, tensor functions in ``tensors``, the cost of layers in ``counting``. Plots are
-the same for every framework. What other chapters use is in the modules that ``LAZY_MODULES`` lists.
+the same for every framework. What D2L's chapters on other subjects use is in the modules that ``LAZY_MODULES`` lists.
 
 TensorFlow's log is suppressed unless TF_CPP_MIN_LOG_LEVEL is set: with 0 it shows, for instance,
 why no GPU was found.

@@ -197,7 +197,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
             arrays.check_projection("values", values, self.W_v),
         ]
         # Check masks before they are repeated for the heads, so that messages show the given shapes.
-        # Check the lengths' range, too, if projections would take their sizes from invalid input.
+        # If projections have yet to take their sizes from the input, check the lengths' range first, too.
         arrays.check_valid_lens(valid_lens, queries, keys, in_range=not all(has_sizes))
         arrays.check_causal(causal, queries, keys)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)

@@ -222,7 +222,7 @@ def test_bad_checksum_is_rejected_before_request(
 
 @pytest.mark.parametrize("check_sum", [SHA1[:-1], SHA1 + "0", SHA1 + SHA1[:13]])
 def test_impossible_checksum_warns_and_is_ignored(server: Server, tmp_path: Path, check_sum: str):
-    """Test lengths that no check sum has; a page of D2L has one of 53 digits."""
+    """Test lengths that no check sum has; D2L has a page whose check sum has 53 digits."""
     for _ in range(2):
         with pytest.warns(
             UserWarning, match=r"sha1_hash: got .*; the file is not checked"
@@ -545,21 +545,21 @@ def test_existing_file_is_kept_unless_content_differs(server: Server, folders: t
     assert not server.requests
 
 
-@pytest.mark.parametrize("has_network", [False, True])
+@pytest.mark.parametrize("is_downloaded", [False, True])
 def test_data_set_is_read_in_place(
     server: Server,
     folders: tuple[Path, Path],
     monkeypatch: pytest.MonkeyPatch,
-    has_network: bool,
+    is_downloaded: bool,
 ):
-    """Test that the package reads from D2L_DATA, and writes nothing."""
+    """Test that a file in D2L_DATA is not copied; it is downloaded only without D2L_DATA."""
     source, target = folders
     (source / "data.bin").write_bytes(CONTENT)
     monkeypatch.setitem(d2l.DATA_HUB, "mine", (server.url, SHA1))
-    if has_network:
+    if is_downloaded:
         monkeypatch.delenv("D2L_DATA")
-    assert hub.locate("mine", target) == str((target if has_network else source) / "data.bin")
-    assert target.exists() == bool(server.requests) == has_network
+    assert hub.locate("mine", target) == str((target if is_downloaded else source) / "data.bin")
+    assert target.exists() == bool(server.requests) == is_downloaded
 
 
 def test_extracted_files_are_beside_download(server: Server, folders: tuple[Path, Path]):
@@ -638,7 +638,7 @@ OUTSIDE = [
 
 
 def assert_rejected(path: Path) -> None:
-    """Check that an archive raises the usual error, and that no files are left."""
+    """Check that an archive raises the usual error, and adds no files to its folder or the one above."""
     before = sorted(path.parent.parent.rglob("*"))
     for folder in (None, path.parent / "new" / "folder"):
         with pytest.raises(ValueError, match=ARCHIVE_ERROR):
@@ -764,7 +764,7 @@ def test_archive_bomb_is_rejected(
     monkeypatch.setattr(archives, "_MAX_RATIO", 15)
     assert_rejected(path)
     monkeypatch.setattr(archives, "_MAX_RATIO", 10**6)
-    d2l.extract(path, tmp_path / "times")
+    d2l.extract(path, tmp_path / "high ratio")
     monkeypatch.setattr(archives, "_MAX_SIZE", 1_000_000)
     assert_rejected(path)
 

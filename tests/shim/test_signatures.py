@@ -9,7 +9,7 @@ from d2l_compat._shared.signatures import CHECKS, parse_arguments, parse_overloa
 
 
 class Layer:
-    """A layer with two signatures; ``name`` is the framework's argument."""
+    """A layer with two signatures; ``name`` stands for an argument of the framework, which is not checked."""
 
     @overload
     def __init__(self, num_hiddens: int, bias: bool = False, *, name: str = ...) -> None: ...
@@ -40,7 +40,7 @@ SHORT_FORM, LONG_FORM = (
     [
         pytest.param([8], {}, SHORT_FORM, id="first signature"),
         pytest.param([3, 8, False], {}, LONG_FORM, id="too many for the first"),
-        pytest.param([], {"num_hiddens": 8, "key_size": 3}, LONG_FORM, id="name in the second"),
+        pytest.param([], {"num_hiddens": 8, "key_size": 3}, LONG_FORM, id="keyword of the second"),
         pytest.param([8, True], {}, SHORT_FORM | {"bias": True}, id="all of the first"),
         pytest.param([8], {"name": "A"}, SHORT_FORM | {"name": "A"}, id="framework's argument"),
         pytest.param([3, 8, False], {"name": 5}, LONG_FORM | {"name": 5}, id="unchecked argument"),

@@ -160,7 +160,7 @@ TABLES = """\
 | all | 1 of 2 | 0 of 1 | 0 of 1 |
 
 Of 4 pairs of page and framework that were run, 1 ran from the first cell to the last; of the 3 that need neither a GPU \
-nor a download of their own, 33.3 % did. The others, with the first error of each:
+nor a download of their own, 33.3 % did. The failures, with the first error of each:
 
 | page | framework | cause | first error |
 |:--|:--|:--|:--|

@@ -65,7 +65,7 @@ CAUSES = {
     "page": "the page itself, or its assumptions about an older framework",
     "package": "a package that is not installed",
     "gpu": "there is no GPU",
-    "network": "the page fetches something itself",
+    "network": "the page needs a download of its own",
     "time": "the time limit",
 }
 

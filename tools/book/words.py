@@ -61,7 +61,7 @@ TABLE_TEXT = {
             "page": "the page",
             "package": "a library that is not installed",
             "gpu": "it needs a GPU",
-            "network": "it fetches something itself",
+            "network": "it needs a download of its own",
             "time": "the time limit",
         },
         chapter="chapter",
@@ -70,7 +70,7 @@ TABLE_TEXT = {
         count="{} of {}",
         summary=(
             "Of {pairs} pairs of page and framework that were run, {passed} ran from the first cell to the last; of the {testable} that "
-            "need neither a GPU nor a download of their own, {share} % did. The others, with the first error of each:"
+            "need neither a GPU nor a download of their own, {share} % did. The failures, with the first error of each:"
         ),
         page="page",
         framework="framework",

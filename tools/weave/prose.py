@@ -34,7 +34,7 @@ ORIGINAL = "en"  # the language of the text that the others follow
 
 @dataclass(frozen=True)
 class Block:
-    """The kind of a passage's block: ``only`` (for some frameworks), ``live`` or ``slide``."""
+    """A block that contains passages. Its kind is ``only`` (for some frameworks), ``live`` or ``slide``."""
 
     kind: str
     line: int

@@ -37,8 +37,8 @@ class Layer(adapter.Layer):
         floats = [x for x in arguments if isinstance(x, paddle.Tensor) and x.is_floating_point()]
         for x in floats:
             x.stop_gradient = False
-        try:  # NaN in an intermediate result is an error as well; so is infinity, except in a bias
-            is_biased = "score_bias" in kwargs or "table" in kwargs  # a table makes a bias
+        try:  # also reject NaN and infinity in intermediate results; only a bias may be infinite
+            is_biased = "score_bias" in kwargs or "table" in kwargs  # `table` becomes a bias
             paddle.set_flags({"FLAGS_check_nan_inf": not is_biased})
             output = self.layer(*tensors, **kwargs)
             paddle.set_flags({"FLAGS_check_nan_inf": True})
