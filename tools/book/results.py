@@ -1,7 +1,7 @@
 """Save how D2L's pages ran: a line per page and framework in docs/book.jsonl, and tables made from it.
 
 ``make book BOOK=folder RECORD=1`` updates the lines of the pages that it runs; ``make`` puts the tables into
-"Coming from d2l", in each language.
+"Compared with d2l", in each language.
 """
 
 import json
