@@ -5,6 +5,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
+from tools.site.lean import shrink_css
 from tools.weave.lessons import ROOT
 
 HERE = Path(__file__).parent
@@ -27,4 +28,5 @@ def build(language: str) -> int:
             status=None,  # print warnings only
         )
         app.build()
+        shrink_css(SITE / language / "_static" / "pygments.css")
         return int(app.statuscode)
