@@ -84,8 +84,11 @@ def test_training_batch_comes_from_all_data(adapter: Adapter) -> None:
         def get_dataloader(self, train: bool) -> Any:
             return self.get_tensorloader([adapter.tensor(np.arange(1000))] * 2, train)
 
-    (first, _), *_ = Numbers().train_dataloader()
+    data = Numbers()
+    (first, _), *_ = data.train_dataloader()
     assert np.ptp(adapter.to_numpy(first)) > 200  # a small shuffle buffer would return neighbours
+    (first, _), *_ = data.val_dataloader()
+    np.testing.assert_array_equal(adapter.to_numpy(first), np.arange(10))  # in order
 
 
 def test_load_data_nmt_returns_lengths_and_vocabularies(
