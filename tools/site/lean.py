@@ -17,8 +17,8 @@ NEEDLESS = re.compile(
     r' (?:aria-controls|id)="sd-tab-item-\d+-content"| data-sync-group="framework"'
     r"|(?<=sd-tab-content) docutils"
 )
-# HTML needs no quotes around simple values.
-QUOTED = re.compile(r' (class|data-sync-id|for|height|loading|width)="([\w-]+)"(?=[ >])')
+# Attributes of tabs and images; HTML, unlike the MathML in it, needs no quotes around such values.
+QUOTED = re.compile(r' (class(?=="sd-)|data-sync-id|for|loading)="([\w-]+)"(?=[ >])')
 
 
 def shrink_html(html: str) -> str:
