@@ -25,10 +25,8 @@ from tools.weave.lessons import ROOT
 
 TIMEOUT = 900  # seconds per check
 # Tests of shared modules that do not depend on a framework.
-SHARED_TESTS = (
-    *("tests/shim/test_common.py", "tests/shim/test_download.py", "tests/shim/test_plot.py"),
-    *("tests/shim/test_reinforcement.py", "tests/shim/test_texts.py"),
-)
+SHARED_MODULES = "common", "download", "plot", "reinforcement", "texts"
+SHARED_TESTS = [f"tests/shim/test_{name}.py" for name in SHARED_MODULES]
 # The tests to run first for a fault in a module, because they probably notice it.
 TESTS_BY_MODULE = {
     **dict.fromkeys(("attention", "blockwise", "additive"), "tests/shim/each/test_attention.py"),

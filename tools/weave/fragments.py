@@ -134,8 +134,8 @@ def _parse_string(source: str, match: re.Match[str], prefix: str) -> Iterator[Fr
         yield from _parse_f_string(match, ignored)
         return
     string = _make_literal(match, ignored)
-    body_start = BODY.search(source, 0, match.start())
-    if body_start and len(match["quote"]) == 3:
+    has_triple_quotes = len(match["quote"]) == 3
+    if has_triple_quotes and (body_start := BODY.search(source, 0, match.start())):
         line_break = "\n" + body_start["indentation"]
         text = string.text.replace(line_break, "\n")
         string = replace(string, kind="docstring", text=text, line_break=line_break)
