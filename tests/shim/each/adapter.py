@@ -116,7 +116,6 @@ class Adapter(ABC):
     Linear: Any
     # Gradient descent by hand, if D2L has chapters on it in this framework.
     descent: Descent | None = None
-    IS_FUSED = False  # whether attention is one fused kernel
     # The output's dtype for float64 input and float32 weights, or None if these are rejected.
     CAST_DTYPE: str | None = None
     ACCEPTS_NUMPY = False  # whether functions take NumPy arrays

@@ -12,8 +12,6 @@ PROJECTIONS = "W_q", "W_k", "W_v", "W_o"
 
 
 class Adapter:
-    IS_FUSED = False
-
     def __init__(self) -> None:
         self._drawn: dict[tuple[Any, ...], list[np.ndarray]] = {}
 
