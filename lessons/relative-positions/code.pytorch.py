@@ -295,7 +295,8 @@ class Buckets(NoPositions):
 
     def bias(self, q, distances):
         rows = [bucket(distance) for distance in distances.tolist()]
-        # Adam moves a number by about 0.015 per step; a score has to move by several units.
+        # Adam moves a number by about 0.015 per step; a score has to move by several
+        # units.
         return 10 * self.numbers[rows]
 
 
@@ -335,7 +336,7 @@ def accuracies(models, tests):
     shares = []
     for model in models:
         row = []
-        for letters, digits, asked, answers in tests.values():
+        for letters, digits, asked, answers in tests:
             with torch.no_grad():
                 said = model(letters, digits, asked).argmax(dim=-1)
             row.append((said == answers).float().mean().item())
@@ -344,39 +345,42 @@ def accuracies(models, tests):
 
 
 # %% train-all
-schemes = {
-    "none": NoPositions,
-    "sinusoids": Sinusoids,
-    "rotary": Rotary,
-    "ALiBi": ALiBi,
-    "table": Table,
-    "buckets": Buckets,
-}
-models = {name: train_finders(scheme) for name, scheme in schemes.items()}
-near = {name: accuracies(runs, near_tests) for name, runs in models.items()}
-far = {name: accuracies(runs, far_tests) for name, runs in models.items()}
+schemes = [NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets]
+models = {scheme: train_finders(scheme) for scheme in schemes}
+near = [accuracies(runs, near_tests.values()) for runs in models.values()]
+far = [accuracies(runs, far_tests.values()) for runs in models.values()]
 
 # %% near-shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
-d2l.print_ranges(near, lengths, "entries")
+names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
+results = dict(zip(names, near, strict=True))
+d2l.print_ranges(results, lengths, "entries")
 d2l.plot_ranges(
-    lengths, near, "Entries (trained on 16)", "Share right, answer near", (0, 1.05)
+    lengths, results, "Entries (trained on 16)", "Share right, answer near", (0, 1.05)
 )
 
 # %% far-shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
-d2l.print_ranges(far, lengths[1:], "entries")
+names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
+results = dict(zip(names, far, strict=True))
+d2l.print_ranges(results, lengths[1:], "entries")
 d2l.plot_ranges(
-    lengths[1:], far, "Entries (trained on 16)", "Share right, answer far", (0, 1.05)
+    lengths[1:],
+    results,
+    "Entries (trained on 16)",
+    "Share right, answer far",
+    (0, 1.05),
 )
 
 # %% slopes-trained
-alibi_models = {"1/2": models["ALiBi"]}
-for slope in [8, 32]:
-    alibi_models[f"1/{slope}"] = train_finders(ALiBi, 1 / slope)
+alibi_models = {
+    "1/2": models[ALiBi],
+    "1/8": train_finders(ALiBi, 1 / 8),
+    "1/32": train_finders(ALiBi, 1 / 32),
+}
+tests = [near_tests[16], near_tests[64], far_tests[64]]
+slope_shares = {name: accuracies(runs, tests) for name, runs in alibi_models.items()}
 
 # %% slopes-shown tags=["tolerance:absolute=0.15"]
-tests = {"16": near_tests[16], "64, near": near_tests[64], "64, far": far_tests[64]}
-slope_shares = {name: accuracies(runs, tests) for name, runs in alibi_models.items()}
-d2l.print_ranges(slope_shares, list(tests), "slope")
+d2l.print_ranges(slope_shares, ["16", "64, near", "64, far"], "slope")
 
 
 # %% ask-for-all
@@ -388,14 +392,14 @@ def find_last(letters, asked):
     return positions == last
 
 
-def show_weights(names, n):
-    """Ask for every letter of a new text; draw the weights, and frame the right ones."""
+def show_weights(schemes, titles, n):
+    """Ask for all letters of a new text; draw the weights, and frame the right ones."""
     torch.manual_seed(1)
     letters, digits, _, _ = draw_entries(1, n)
     asked = torch.arange(6)[None]
     weights = []
-    for name in names:
-        model = models[name][0]
+    for scheme in schemes:
+        model = models[scheme][0]
         with torch.no_grad():
             model(letters, digits, asked)
         weights.append(model.attention_weights)
@@ -404,7 +408,7 @@ def show_weights(names, n):
         torch.stack(weights, dim=1),
         xlabel="Entries",
         ylabel="Asked for",
-        titles=names,
+        titles=titles,
         figsize=(8, 2.4),
         cmap="Blues",
         xticklabels=[f"{letter}\n{digit}" for letter, digit in entries],
@@ -414,13 +418,13 @@ def show_weights(names, n):
 
 
 # %% maps tags=["nbval-ignore-output"]
-show_weights(["sinusoids", "rotary", "ALiBi"], 16)
+show_weights([Sinusoids, Rotary, ALiBi], ["Sinusoids", "Rotary", "ALiBi"], 16)
 
 # %% sinusoids-past-the-end tags=["nbval-ignore-output"]
-show_weights(["sinusoids"], 32)
+show_weights([Sinusoids], ["Sinusoids"], 32)
 
 # %% alibi-past-the-end tags=["nbval-ignore-output"]
-show_weights(["ALiBi"], 32)
+show_weights([ALiBi], ["ALiBi"], 32)
 
 
 # %% weight-found
@@ -440,17 +444,14 @@ def measure_weights(models, test):
     return shares
 
 
-near_weights = {
-    name: measure_weights(runs, near_tests[32]) for name, runs in models.items()
-}
-far_weights = {
-    name: measure_weights(runs, far_tests[32]) for name, runs in models.items()
-}
+near_weights = [measure_weights(runs, near_tests[32]) for runs in models.values()]
+far_weights = [measure_weights(runs, far_tests[32]) for runs in models.values()]
 
 # %% weight-shown tags=["tolerance:absolute=0.2"]
+names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 columns = ["on the letter", "on its last entry"]
-d2l.print_ranges(near_weights, columns, "near")
-d2l.print_ranges(far_weights, columns, "far")
+d2l.print_ranges(dict(zip(names, near_weights, strict=True)), columns, "near")
+d2l.print_ranges(dict(zip(names, far_weights, strict=True)), columns, "far")
 
 
 # %% stretch
@@ -476,16 +477,11 @@ def by_parts(omega, factor, low=1 / 4, high=2):
     return ramp * omega + (1 - ramp) * omega / factor
 
 
-ways = {
-    "unchanged": unchanged,
-    "linear": linear,
-    "larger base": larger_base,
-    "by parts": by_parts,
-}
+ways = [unchanged, linear, larger_base, by_parts]
 
 # %% wavelengths
 omega = rope_frequencies(32)
-wavelengths = [2 * math.pi / way(omega, 4) for way in ways.values()]
+wavelengths = [2 * math.pi / way(omega, 4) for way in ways]
 print("pair  turns in 16   unchanged      linear larger base    by parts")
 for pair in [0, 1, 2, 3, 4, 6, 9, 12, 15]:
     columns = "".join(f"{row[pair]:12.1f}" for row in wavelengths)
@@ -497,25 +493,22 @@ def stretched_accuracies(way, tests):
     """Return the rotary models' shares of right answers, (models, tests)."""
     columns = []
     for n, test in tests.items():
-        for model in models["rotary"]:
+        for model in models[Rotary]:
             model.scheme.omega = way(rope_frequencies(32), n / 16)
-        columns.append(accuracies(models["rotary"], {n: test}))
-    for model in models["rotary"]:
+        columns.append(accuracies(models[Rotary], [test]))
+    for model in models[Rotary]:
         model.scheme.omega = rope_frequencies(32)
     return torch.tensor(columns)[:, :, 0].T
 
 
 long_tests = {n: near_tests[n] for n in lengths[1:]}
-stretched_near = {
-    name: stretched_accuracies(way, long_tests) for name, way in ways.items()
-}
-stretched_far = {
-    name: stretched_accuracies(way, far_tests) for name, way in ways.items()
-}
+stretched_near = [stretched_accuracies(way, long_tests) for way in ways]
+stretched_far = [stretched_accuracies(way, far_tests) for way in ways]
 
 # %% stretched-shares tags=["tolerance:absolute=0.15"]
-d2l.print_ranges(stretched_near, lengths[1:], "near")
-d2l.print_ranges(stretched_far, lengths[1:], "far")
+names = ["unchanged", "linear", "larger base", "by parts"]
+d2l.print_ranges(dict(zip(names, stretched_near, strict=True)), lengths[1:], "near")
+d2l.print_ranges(dict(zip(names, stretched_far, strict=True)), lengths[1:], "far")
 
 # %% solution-values
 torch.manual_seed(0)
@@ -561,17 +554,17 @@ def convert_to_halves(model, reorder):
 
 
 # %% solution-layouts-compared
-as_trained = models["rotary"]
+as_trained = models[Rotary]
 in_halves = [convert_to_halves(model, reorder=False) for model in as_trained]
 in_halves_reordered = [convert_to_halves(model, reorder=True) for model in as_trained]
-test_16 = {16: near_tests[16]}
 layout_accuracies = [
-    accuracies(runs, test_16) for runs in [as_trained, in_halves, in_halves_reordered]
+    accuracies(runs, [near_tests[16]])
+    for runs in [as_trained, in_halves, in_halves_reordered]
 ]
 
 # %% solution-layouts-shown tags=["tolerance:absolute=0.15"]
-layout_names = ["as trained", "in halves", "in halves, reordered"]
-d2l.print_ranges(dict(zip(layout_names, layout_accuracies, strict=True)))
+names = ["as trained", "in halves", "in halves, reordered"]
+d2l.print_ranges(dict(zip(names, layout_accuracies, strict=True)))
 
 # %% solution-untouched
 torch.manual_seed(0)
@@ -610,7 +603,7 @@ two_layers = []
 for seed in range(5):
     torch.manual_seed(seed)
     two_layers.append(fit(TwoLayers()))
-two_layer_accuracies = accuracies(two_layers, near_tests)
+two_layer_accuracies = accuracies(two_layers, near_tests.values())
 
 # %% solution-two-layers-shown tags=["tolerance:absolute=0.15"]
 d2l.print_ranges({"two layers": two_layer_accuracies}, lengths, "entries")

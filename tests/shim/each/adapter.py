@@ -452,13 +452,19 @@ class Adapter(ABC):
         }
 
     def lesson_layers(
-        self, model: Any, count: int, tables: tuple[str, ...] = ("token", "place")
+        self, model: Any, layers: int | Iterable[str], tables: tuple[str, ...] = ("token", "place")
     ) -> tuple[Arrays, list[Arrays]]:
-        """Return a model's tables, output and bias, and the projections of each of its ``count`` layers."""
+        """Return a model's tables, output and bias, and the projections of its layers.
+
+        ``layers`` are their names, or how many there are in a list.
+        """
         parameters = self.layer(model).parameters
-        paths = [f"{self.LAYERS_PREFIX}{i}.W_" for i in range(count)]
-        layers = [{f"W_{x}": parameters(path + x)["weight"] for x in "qkvo"} for path in paths]
-        return self.lesson_weights(model, tables), layers
+        if isinstance(layers, int):
+            layers = [f"{self.LAYERS_PREFIX}{i}" for i in range(layers)]
+        projections = [
+            {f"W_{x}": parameters(f"{layer}.W_{x}")["weight"] for x in "qkvo"} for layer in layers
+        ]
+        return self.lesson_weights(model, tables), projections
 
     def lesson_finder(self, model: Any) -> Arrays:
         """Return the weights of a model that finds a letter's last digit, and of its scheme of positions.
@@ -474,10 +480,8 @@ class Adapter(ABC):
 
     def lesson_scheme(self, model: Any) -> Arrays:
         """Return the parameters of a model's scheme of positions."""
-        scheme = model.scheme
-        if hasattr(scheme, "vectors"):
-            return {"vectors": self.layer(scheme).parameters("vectors")["table"]}
-        return {"numbers": self.lesson_numbers(scheme)} if hasattr(scheme, "numbers") else {}
+        names = [name for name in ("vectors", "numbers") if hasattr(model.scheme, name)]
+        return {name: self.lesson_parameter(getattr(model.scheme, name)) for name in names}
 
-    def lesson_numbers(self, scheme: Any) -> NDArray[Any]:
-        return np.asarray(self.to_numpy(scheme.numbers))
+    def lesson_parameter(self, parameter: Any) -> NDArray[Any]:
+        return np.asarray(self.to_numpy(parameter))

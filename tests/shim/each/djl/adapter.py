@@ -1,5 +1,6 @@
 """The adapter of DJL, whose objects stay in the notebook's Java kernel (tests/lessons/java/values.py)."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -137,9 +138,15 @@ class Adapter:
         return weights | {"output": weight.T, "bias": bias}
 
     def lesson_layers(
-        self, model: JavaObject, count: int, tables: tuple[str, ...] = ("token", "place")
+        self,
+        model: JavaObject,
+        layers: int | Iterable[str],
+        tables: tuple[str, ...] = ("token", "place"),
     ) -> tuple[Arrays, list[Arrays]]:
-        paths = [f"layers.get({i}).{W}" for i in range(count) for W in PROJECTIONS]
-        matrices = np.split(np.array([array for (array,) in model.parameters(*paths)]), count)
-        layers = [dict(zip(PROJECTIONS, layer.mT, strict=True)) for layer in matrices]
-        return self.lesson_weights(model, tables), layers
+        if isinstance(layers, int):
+            layers = [f"layers.get({i})" for i in range(layers)]
+        paths = [f"{layer}.{W}" for layer in layers for W in PROJECTIONS]
+        arrays = np.array([array for (array,) in model.parameters(*paths)])
+        matrices = arrays.reshape(-1, len(PROJECTIONS), *arrays.shape[1:])
+        projections = [dict(zip(PROJECTIONS, layer.mT, strict=True)) for layer in matrices]
+        return self.lesson_weights(model, tables), projections

@@ -1,6 +1,6 @@
 """The adapter of d2l_compat.jax."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
@@ -296,11 +296,30 @@ class Adapter(adapter.Adapter):
         table = np.asarray(variables["params"]["table"]["embedding"])
         return self.projections(variables, "qkv") | {"table": table}
 
-    def lesson_scheme(self, model: nn.Module) -> adapter.Arrays:
-        params = model.variables["params"].get("scheme", {})
-        if "vectors" in params:
-            return {"vectors": np.asarray(params["vectors"]["embedding"])}
-        return {name: np.asarray(x) for name, x in params.items()}
+    def lesson_weights(
+        self, model: Any, tables: Iterable[str], matrices: Iterable[str] = ()
+    ) -> adapter.Arrays:
+        return super().lesson_weights(_bind(model), tables, matrices)
+
+    def lesson_bias(self, model: Any, distances: NDArray[Any]) -> NDArray[Any]:
+        return super().lesson_bias(_bind(model), distances)
+
+    def lesson_layers(
+        self, model: Any, layers: int | Iterable[str], tables: tuple[str, ...] = ("token", "place")
+    ) -> tuple[adapter.Arrays, list[adapter.Arrays]]:
+        return super().lesson_layers(_bind(model), layers, tables)
+
+    def lesson_scheme(self, model: Any) -> adapter.Arrays:
+        parameters = _bind(model).variables["params"].get("scheme", {})
+        return {name: np.asarray(x) for name, x in parameters.items()}
+
+
+def _bind(model: Any) -> nn.Module:
+    """Return a lesson's model as a bound module; it may be a pair of a module and its variables."""
+    if isinstance(model, tuple):
+        module, variables = model
+        return module.bind(variables)
+    return model
 
 
 def _identity_state() -> TrainState:

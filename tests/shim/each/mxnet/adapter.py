@@ -167,8 +167,8 @@ class Adapter(adapter.Adapter):
         reader(tensor(np.zeros((1, 8), "int64")))
         return reader
 
-    def lesson_numbers(self, scheme: nn.Block) -> NDArray[Any]:
-        return to_numpy(scheme.numbers.data())
+    def lesson_parameter(self, parameter: Any) -> NDArray[Any]:
+        return to_numpy(parameter.data())
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
         with warnings.catch_warnings():
