@@ -3,7 +3,6 @@
 
 # %% setup
 import math
-import statistics
 
 # This import comes first: MXNet, which is older than NumPy 2, cannot be imported
 # without it. It also turns on MXNet's NumPy arrays, as npx.set_np() does.
@@ -19,7 +18,7 @@ initializer = init.Xavier(magnitude=1)  # weights from -1/sqrt(d) to 1/sqrt(d)
 
 # %% price-list
 prices = {"apple": 50, "lemon": 40, "pear": 70}
-for fruit in "lemon", "lime":
+for fruit in ["lemon", "lime"]:
     print(f"{fruit}: {prices.get(fruit, 'not in the list')}")
 
 # %% soft-look-up
@@ -37,7 +36,7 @@ for score, weight, fruit in zip(scores, weights, fruits, strict=True):
 print(f"a lime costs about {answer:.0f} cents")
 
 # %% from-soft-to-hard
-for factor in 0, 1, 3, 10:
+for factor in [0, 1, 3, 10]:
     weights = npx.softmax(keys @ (factor * query), axis=-1)
     shares = "".join(f"{weight:8.3f}" for weight in weights)
     print(f"query times {factor:>2}:{shares}   {weights @ values:5.1f} cents")
@@ -85,10 +84,9 @@ def closeness(queries, keys, width):
 
 x, y = draw_points(40, seed=0)
 grid = np.linspace(0, 5, 101)
-fits = {
-    width: npx.softmax(closeness(grid, x, width), axis=-1) @ y
-    for width in (0.05, 0.3, 3)
-}
+fits = {}
+for width in [0.05, 0.3, 3]:
+    fits[width] = npx.softmax(closeness(grid, x, width), axis=-1) @ y
 
 # %% three-widths
 d2l.plot(
@@ -102,9 +100,12 @@ d2l.plot(
 )
 
 # %% width-heatmaps
-maps = [npx.softmax(closeness(x, x, width), axis=-1) for width in fits]
+maps = []
+for width in fits:
+    weights = npx.softmax(closeness(x, x, width), axis=-1)
+    maps.append(weights / weights.max())
 d2l.show_heatmaps(
-    d2l.stack([weights / weights.max() for weights in maps])[None],
+    d2l.stack(maps)[None],
     xlabel="Keys",
     ylabel="Queries",
     titles=[f"Width {width}" for width in fits],
@@ -124,7 +125,7 @@ def error(width, x, y, hide_itself=True):
 
 # %% learned-width
 def learn_width(x, y, start, **options):
-    """Learn the width by gradient descent on its logarithm, which keeps it positive."""
+    """Learn the width, by Adam on its logarithm, which keeps it positive."""
     log_start = init.Constant(math.log(start))
     log_width = gluon.Parameter("log_width", shape=(1,), init=log_start)
     log_width.initialize()
@@ -138,7 +139,7 @@ def learn_width(x, y, start, **options):
 
 
 # %% learned-widths
-for start in 0.1, 1:
+for start in [0.1, 1]:
     print(f"from {start}, without itself: {learn_width(x, y, start):.2f}")
 unmasked_width = learn_width(x, y, 1, hide_itself=False)
 print(f"from 1, itself among them: {unmasked_width:.2f}")
@@ -170,11 +171,12 @@ additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
 additive_layer.initialize(initializer)
 layer_outputs = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
 
-parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
-W_q, W_k, w = (part.weight.data().T for part in parts)
+W_q = additive_layer.W_q.weight.data().T  # nn.Dense stores it transposed
+W_k = additive_layer.W_k.weight.data().T
+w = additive_layer.w_v.weight.data()[0]
 manual_outputs = [
     npx.softmax(scaled_dot(Q, K), axis=-1) @ V,
-    npx.softmax(additive(Q, K, W_q, W_k, w[:, 0]), axis=-1) @ V,
+    npx.softmax(additive(Q, K, W_q, W_k, w), axis=-1) @ V,
 ]
 
 # %% two-layers-shown
@@ -213,8 +215,9 @@ widths = [2**power for power in range(2, 11)]
 largest_weights = {"unscaled": [], "scaled": []}
 slopes = {"unscaled": [], "scaled": []}
 for width in widths:
-    query, ten_keys = d2l.randn(1000, 1, width), d2l.randn(1000, 10, width)
-    for name, score in ("unscaled", dot), ("scaled", scaled_dot):
+    query = d2l.randn(1000, 1, width)
+    ten_keys = d2l.randn(1000, 10, width)
+    for name, score in [("unscaled", dot), ("scaled", scaled_dot)]:
         weights = npx.softmax(score(query, ten_keys), axis=-1)[:, 0]
         largest_weights[name].append(weights.max(axis=1).mean())
         outer = weights[:, :, None] * weights[:, None]  # (queries, keys, keys)
@@ -226,7 +229,7 @@ for width in widths:
 powers = [math.log2(width) for width in widths]
 d2l.plot(
     powers,
-    [*largest_weights.values()],
+    list(largest_weights.values()),
     xlabel="log2(d)",
     ylabel="Largest weight",
     ylim=(0, 1.05),
@@ -237,7 +240,7 @@ d2l.plot(
 # %% slope
 d2l.plot(
     powers,
-    [*slopes.values()],
+    list(slopes.values()),
     xlabel="log2(d)",
     ylabel="Norm of the derivative",
     ylim=(0, 0.4),
@@ -268,7 +271,7 @@ position = np.arange(5)
 is_real = np.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
 causal_mask = position <= position[:, None]  # no later key
 scores = d2l.randn(5, 5)
-masks = is_real, causal_mask, is_real & causal_mask
+masks = [is_real, causal_mask, is_real & causal_mask]
 maps = [masked_weights(scores, mask) for mask in masks]
 show(maps, titles=["Padding", "Causal", "Both"])
 
@@ -292,24 +295,27 @@ print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0,
 
 
 # %% dictionaries
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 def draw_dictionaries(count, size=6):
     """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
     letters = d2l.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
     digits = np.random.randint(10, size=(count, size))
     order = d2l.rand(count, size).argsort(axis=1)
     rows = np.arange(count, dtype="int64")[:, None]
-    return letters, digits, letters[rows, order], digits[rows, order]
+    questions = letters[rows, order]
+    answers = digits[rows, order]
+    return letters, digits, questions, answers
 
 
-def format_pairs(letters, digits):
-    return " ".join(
-        f"{chr(97 + x)}{y}"
-        for x, y in zip(letters.tolist(), digits.tolist(), strict=True)
-    )
+def name_pairs(letters, digits):
+    numbers = zip(letters.tolist(), digits.tolist(), strict=True)
+    return [f"{LETTERS[x]}{y}" for x, y in numbers]
 
 
 for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
-    print(format_pairs(letters, digits), " -> ", format_pairs(questions, answers))
+    print(*name_pairs(letters, digits), " -> ", *name_pairs(questions, answers))
 
 
 # %% look-up
@@ -319,12 +325,11 @@ class LookUp(nn.Block):
     def __init__(self, num_hiddens=32):
         super().__init__()
         normal = init.Normal(1)
-        self.letter, self.digit = (
-            nn.Embedding(n, num_hiddens, weight_initializer=normal) for n in (26, 10)
-        )
-        self.W_q, self.W_k, self.W_v = (
-            nn.Dense(num_hiddens, use_bias=False, flatten=False) for _ in range(3)
-        )
+        self.letter = nn.Embedding(26, num_hiddens, weight_initializer=normal)
+        self.digit = nn.Embedding(10, num_hiddens, weight_initializer=normal)
+        self.W_q = nn.Dense(num_hiddens, use_bias=False, flatten=False)
+        self.W_k = nn.Dense(num_hiddens, use_bias=False, flatten=False)
+        self.W_v = nn.Dense(num_hiddens, use_bias=False, flatten=False)
         self.output = nn.Dense(10, flatten=False)
 
     def forward(self, letters, digits, questions):
@@ -338,11 +343,6 @@ class LookUp(nn.Block):
 
 
 # %% train
-def cut_batches(count, examples):
-    """Cut examples into batches: drawing all of them at once is faster."""
-    return zip(*(np.split(array, count) for array in examples), strict=True)
-
-
 def train(seed, model_class=LookUp):
     npx.random.seed(seed)
     model = model_class()
@@ -350,49 +350,57 @@ def train(seed, model_class=LookUp):
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
-    for *inputs, answers in cut_batches(150, draw_dictionaries(150 * 64)):
+    # Cut examples into batches: drawing all of them at once is faster.
+    letters, digits, questions, answers = draw_dictionaries(150 * 64)
+    for step in range(150):
+        batch = slice(64 * step, 64 * (step + 1))
         with autograd.record():
-            loss = cross_entropy(model(*inputs), answers)
+            scores = model(letters[batch], digits[batch], questions[batch])
+            loss = cross_entropy(scores, answers[batch])
         loss.backward()
         trainer.step(batch_size=64)
     return model
 
 
 # The same questions for every model.
-tests = {size: draw_dictionaries(500, size) for size in (6, 12, 26)}
+sizes = [6, 12, 26]
+tests = {size: draw_dictionaries(500, size) for size in sizes}
 
 
-def accuracy(model, size=6):
-    *inputs, answers = tests[size]
-    return (model(*inputs).argmax(axis=-1) == answers).mean().item()
+def accuracies(models):
+    """Return the share of right answers, (models, sizes)."""
+    shares = []
+    for model in models:
+        row = []
+        for letters, digits, questions, answers in tests.values():
+            said = model(letters, digits, questions).argmax(axis=-1)
+            row.append((said == answers).mean().item())
+        shares.append(row)
+    return shares
 
 
 models = [train(seed) for seed in range(5)]
-accuracies = {size: [accuracy(model, size) for model in models] for size in tests}
+look_up_accuracies = accuracies(models)
 
 # %% shares tags=["tolerance:absolute=0.02"]
-for size, runs in accuracies.items():
-    low, high = min(runs), max(runs)
-    print(
-        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
-    )
+d2l.print_ranges({"right": look_up_accuracies}, sizes, "entries", digits=3)
 
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 npx.random.seed(0)
 letters, digits, questions, answers = draw_dictionaries(1)
 models[0](letters, digits, questions)
-print("entries:  ", format_pairs(letters[0], digits[0]))
-print("asked for:", " ".join(chr(97 + x) for x in questions[0].tolist()))
 d2l.show_heatmaps(
     models[0].weights[None],
     xlabel="Entries",
     ylabel="Letters asked for",
     figsize=(3.5, 3),
     cmap="Blues",
+    xticklabels=name_pairs(letters[0], digits[0]),
+    yticklabels=[LETTERS[x] for x in questions[0].tolist()],
+    marks=questions[0][:, None] == letters[0],
 )
 
 # %% letters-in-keys
-npx.random.seed(0)
 letters, digits, questions, answers = tests[6]
 model = models[0]
 queries = model.letter(questions)
@@ -411,12 +419,12 @@ part_accuracies = [
 ]
 
 # %% letters-in-keys-shown tags=["tolerance:absolute=0.03"]
-names = (
+names = [
     "as trained",
     "letters alone in the keys, digits alone in the values",
     "digits alone in the keys",
     "letters alone in the values",
-)
+]
 for share, name in zip(part_accuracies, names, strict=True):
     print(f"{share:.3f}  {name}")
 
@@ -429,17 +437,17 @@ others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
 heaviest_only = masked_weights(scores, is_heaviest) @ model.W_v(entries)
 masked_accuracies = [
     (model.output(Y).argmax(axis=-1) == answers).mean()
-    for Y in (others_only, heaviest_only)
+    for Y in [others_only, heaviest_only]
 ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
-names = "that entry hidden", "that entry alone"
+names = ["that entry hidden", "that entry alone"]
 for share, name in zip(masked_accuracies, names, strict=True):
     print(f"{share:.3f}  right with {name}")
 
 # %% same-answer
 values = d2l.tensor([[0, 0], [1, 0], [0, 1], [1, 1]])
-for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
+for weights in [[0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]]:
     print(weights, "->", (d2l.tensor(weights) @ values).tolist())
 
 # %% solution-box
@@ -454,15 +462,17 @@ print(
 )
 
 # %% solution-width
-widths_by_count = {
-    count: [learn_width(*draw_points(count, seed), 1) for seed in range(5)]
-    for count in (20, 80, 320)
-}
+counts = [20, 80, 320]
+learned_widths = []
+for seed in range(5):
+    row = []
+    for count in counts:
+        x_few, y_few = draw_points(count, seed)
+        row.append(learn_width(x_few, y_few, start=1))
+    learned_widths.append(row)
 
 # %% solution-width-shown
-for count, runs in widths_by_count.items():
-    low, high = min(runs), max(runs)
-    print(f"{count:>3} points: {statistics.median(runs):.2f} ({low:.2f}-{high:.2f})")
+d2l.print_ranges({"width": learned_widths}, counts, "points")
 
 
 # %% solution-additive
@@ -472,7 +482,8 @@ class AdditiveLookUp(LookUp):
         self.w = nn.Dense(1, use_bias=False, flatten=False)
 
     def answer(self, queries, keys, values):
-        Q, K = self.W_q(queries), self.W_k(keys)
+        Q = self.W_q(queries)
+        K = self.W_k(keys)
         every_pair = np.expand_dims(Q, 2) + np.expand_dims(K, 1)
         scores = self.w(np.tanh(every_pair)).squeeze(-1)
         self.weights = npx.softmax(scores, axis=-1)
@@ -480,16 +491,10 @@ class AdditiveLookUp(LookUp):
 
 
 additive_models = [train(seed, AdditiveLookUp) for seed in range(5)]
-accuracies = {
-    size: [accuracy(model, size) for model in additive_models] for size in tests
-}
+additive_accuracies = accuracies(additive_models)
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]
-for size, runs in accuracies.items():
-    low, high = min(runs), max(runs)
-    print(
-        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
-    )
+d2l.print_ranges({"right": additive_accuracies}, sizes, "entries", digits=3)
 
 
 # %% solution-reversal
@@ -498,10 +503,10 @@ class Reverser(nn.Block):
 
     def __init__(self, num_hiddens=32, length=8):
         super().__init__()
-        self.digit, self.query, self.place = (
-            nn.Embedding(n, num_hiddens, weight_initializer=init.Normal(1))
-            for n in (10, length, length)
-        )
+        normal = init.Normal(1)
+        self.digit = nn.Embedding(10, num_hiddens, weight_initializer=normal)
+        self.query = nn.Embedding(length, num_hiddens, weight_initializer=normal)
+        self.place = nn.Embedding(length, num_hiddens, weight_initializer=normal)
         self.output = nn.Dense(10, flatten=False)
 
     def forward(self, digits):
@@ -519,7 +524,8 @@ def train_reverser(seed):
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()
-    for (digits,) in cut_batches(150, [np.random.randint(10, size=(150 * 64, 8))]):
+    all_digits = np.random.randint(10, size=(150 * 64, 8))
+    for digits in np.split(all_digits, 150):
         with autograd.record():
             loss = cross_entropy(model(digits), digits[:, ::-1])
         loss.backward()
@@ -545,17 +551,19 @@ d2l.show_heatmaps(
 )
 
 # %% solution-twice
-letters = np.array([[0, 1, 0, 2]] * 2, dtype="int32")
+letters = np.array([[0, 1, 0, 2], [0, 1, 0, 2]], dtype="int32")
 # a3 b5 a7 c9; a7 b5 a3 c9
 digits = np.array([[3, 5, 7, 9], [7, 5, 3, 9]], dtype="int32")
-questions = np.array([[0]] * 2, dtype="int32")
-predictions = [
-    model(letters, digits, questions).argmax(axis=-1)[:, 0] for model in models
-]
-attention_maps = [model.weights[:, 0] for model in models]
+questions = np.array([[0], [0]], dtype="int32")
+predictions = []
+attention_maps = []
+for model in models:
+    predictions.append(model(letters, digits, questions).argmax(axis=-1)[:, 0])
+    attention_maps.append(model.weights[:, 0])
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]
 for i in range(2):
-    print(f"weights of {format_pairs(letters[i], digits[i])}, and the answer to a:")
+    pairs = " ".join(name_pairs(letters[i], digits[i]))
+    print(f"weights of {pairs}, and the answer to a:")
     for weights, prediction in zip(attention_maps, predictions, strict=True):
         print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(prediction[i]))
