@@ -3,7 +3,6 @@
 
 # %% setup
 import math
-import statistics
 
 # This import comes first: MXNet, which is older than NumPy 2, cannot be imported
 # without it. It also turns on MXNet's NumPy arrays, as npx.set_np() does.
@@ -21,17 +20,18 @@ initializer = init.Xavier(magnitude=1)  # weights from -1/sqrt(d) to 1/sqrt(d)
 fruits = ["apple", "lemon", "pear"]
 keys = d2l.eye(3)  # each fruit has its own number
 values = d2l.tensor([50, 40, 70])  # the price, in cents
-pear, lemon = d2l.tensor([0, 0, 6]), d2l.tensor([0, 6, 0])
+pear = d2l.tensor([0, 0, 6])
+lemon = d2l.tensor([0, 6, 0])
 
-for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
+for name, query in [("pear", pear), ("lemon", lemon), ("both", pear + lemon)]:
     weights = npx.softmax(keys @ query, axis=-1)
     shares = "".join(f"{weight:7.3f}" for weight in weights)
     print(f"{name:>5}:{shares}   {weights @ values:.1f} cents")
 
 # %% two-averages
-heads = d2l.stack(
-    [npx.softmax(keys @ query, axis=-1) @ values for query in (pear, lemon)]
-)
+first_head = npx.softmax(keys @ pear, axis=-1) @ values
+second_head = npx.softmax(keys @ lemon, axis=-1) @ values
+heads = d2l.stack([first_head, second_head])
 W_o = d2l.tensor([1, -1])  # the first minus the second
 print("the two heads:", *(f"{head:.1f}" for head in heads))
 print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
@@ -52,54 +52,93 @@ def merge(X):
 
 
 # %% multi-head
-def attend(q, k, v):
-    """Return scaled dot-product attention over the last two axes."""
-    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
-    return npx.softmax(scores, axis=-1) @ v
+class MultiHeadAttention(nn.Block):
+    """Attention with several heads: project, split, attend, merge, project."""
 
+    def __init__(self, num_hiddens, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.W_q = nn.Dense(num_hiddens, use_bias=False, flatten=False)
+        self.W_k = nn.Dense(num_hiddens, use_bias=False, flatten=False)
+        self.W_v = nn.Dense(num_hiddens, use_bias=False, flatten=False)
+        self.W_o = nn.Dense(
+            num_hiddens, use_bias=False, flatten=False, in_units=num_hiddens
+        )
 
-def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
-    """Compute self-attention with heads: project, split, attend, merge, project."""
-    q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
-    return merge(attend(q, k, v)) @ W_o
+    def __call__(self, queries, keys, values, causal=False):
+        # Gluon passes arguments on by position only.
+        return super().__call__(queries, keys, values, causal)
+
+    def forward(self, queries, keys, values, causal):
+        q = split(self.W_q(queries), self.num_heads)
+        k = split(self.W_k(keys), self.num_heads)
+        v = split(self.W_v(values), self.num_heads)
+        scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+        if causal:  # the last query sees all keys, the one before it one fewer, ...
+            num_queries, num_keys = scores.shape[-2:]
+            is_visible = np.ones((num_queries, num_keys))
+            is_visible = np.tril(is_visible, num_keys - num_queries)
+            scores = np.where(is_visible, scores, -math.inf)
+        self.attention_weights = npx.softmax(scores, axis=-1)
+        return self.W_o(merge(self.attention_weights @ v))
 
 
 # %% shapes
 npx.random.seed(0)
 d, num_heads = 8, 2
 X = d2l.randn(1, 5, d)
-W_q, W_k, W_v, W_o = (d2l.randn(d, d) / math.sqrt(d) for _ in range(4))
-q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
-attended = attend(q, k, v)
-merged = merge(attended)
-steps = {"X": X, "X W_q": X @ W_q, "split": q}
-steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
+layer = MultiHeadAttention(d, num_heads)
+layer.initialize(initializer)
+output = layer(X, X, X)
+v = split(layer.W_v(X), num_heads)
+attended = layer.attention_weights @ v
+steps = {
+    "X": X,
+    "X W_v": layer.W_v(X),
+    "split": v,
+    "weights": layer.attention_weights,
+    "attended": attended,
+    "merged": merge(attended),
+    "output": output,
+}
 for name, step in steps.items():
     print(f"{name:>8} {step.shape}")
 
 # %% head-by-head
+W_q = layer.W_q.weight.data().T  # nn.Dense stores it transposed
+W_k = layer.W_k.weight.data().T
+W_v = layer.W_v.weight.data().T
+W_o = layer.W_o.weight.data().T
 width = d // num_heads
 head_outputs = []
 for head in range(num_heads):
     columns = slice(head * width, (head + 1) * width)
-    q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
-    head_outputs.append(attend(q, k, v))
+    q = X @ W_q[:, columns]
+    k = X @ W_k[:, columns]
+    v = X @ W_v[:, columns]
+    weights = npx.softmax(q @ k.swapaxes(-1, -2) / math.sqrt(width), axis=-1)
+    head_outputs.append(weights @ v)
 headwise_output = d2l.concat(head_outputs, axis=-1) @ W_o
 
 # %% the-layer
-layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
-layer.initialize(initializer)
-layer(X, X, X)
-parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
-for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
-    part.weight.set_data(W.T)
-layer_output = layer(X, X, X)
-output = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+d2l_layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
+d2l_layer.initialize()
+d2l_layer.W_q.weight.set_data(layer.W_q.weight.data())
+d2l_layer.W_k.weight.set_data(layer.W_k.weight.data())
+d2l_layer.W_v.weight.set_data(layer.W_v.weight.data())
+d2l_layer.W_o.weight.set_data(layer.W_o.weight.data())
+d2l_output = d2l_layer(X, X, X)
+d2l_causal_output = d2l_layer(X, X, X, causal=True)
+causal_output = layer(X, X, X, causal=True)
 
 # %% all-alike
 print(f"largest output: {np.abs(output).max():.4f}")
-for name, Y in ("head by head", headwise_output), ("the layer", layer_output):
-    print(f"{name:>12}: largest difference {np.abs(Y - output).max():.4f}")
+difference = np.abs(headwise_output - output).max()
+print(f"head by head:         largest difference {difference:.4f}")
+difference = np.abs(d2l_output - output).max()
+print(f"d2l's layer:          largest difference {difference:.4f}")
+difference = np.abs(d2l_causal_output - causal_output).max()
+print(f"d2l's layer, causal:  largest difference {difference:.4f}")
 
 # %% merged-wrongly
 wrong_merge = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
@@ -117,14 +156,14 @@ def sharpness(width):
     return npx.softmax(scores, axis=-1).max(axis=-1).mean()
 
 
-for name, width in ("the head's 64", 64), ("the model's 512", 512):
+for name, width in [("the head's 64", 64), ("the model's 512", 512)]:
     print(f"divided by the root of {name:>15}: {sharpness(width):.2f}")
 
 # %% costs
 tokens = d2l.zeros((1, 10, 64))
 print("heads  width  parameters  multiply-adds  weights")
-for num_heads in 1, 2, 4, 8, 16:
-    layer = d2l.MultiHeadAttention(64, num_heads, dropout=0)
+for num_heads in [1, 2, 4, 8, 16]:
+    layer = MultiHeadAttention(64, num_heads)
     layer.initialize()
     products = d2l.multiply_adds(layer, tokens, tokens, tokens)
     parameters = sum(p.data().size for p in layer.collect_params().values())
@@ -135,6 +174,9 @@ for num_heads in 1, 2, 4, 8, 16:
 
 
 # %% questions
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 def draw_questions(count, size=6, sign=-1):
     """Draw entries (a letter and a number each), pairs of letters, and the answers."""
     letters = d2l.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
@@ -142,22 +184,20 @@ def draw_questions(count, size=6, sign=-1):
     # Each question asks for two different entries.
     indices = d2l.rand(count, size, size).argsort(axis=2)[:, :, :2]
     rows = np.arange(count, dtype="int64")[:, None, None]
-    questions, pair_numbers = letters[rows, indices], numbers[rows, indices]
+    questions = letters[rows, indices]
+    pair_numbers = numbers[rows, indices]
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
     return letters, numbers, questions, answers
 
 
 npx.random.seed(2)
-letters, numbers, questions, answers = (array[0] for array in draw_questions(1))
-print(
-    "entries:",
-    *(
-        f"{chr(97 + x)} {y:.1f} "
-        for x, y in zip(letters.tolist(), numbers.tolist(), strict=True)
-    ),
-)
-for (a, b), answer in zip(questions[:3].tolist(), answers, strict=False):
-    print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
+letters, numbers, questions, answers = draw_questions(1)
+pairs = zip(letters[0].tolist(), numbers[0].tolist(), strict=True)
+entries = [f"{LETTERS[x]} {y:.1f}" for x, y in pairs]
+print("entries:", "  ".join(entries))
+for i in range(3):
+    first, second = questions[0, i].tolist()
+    print(f"{LETTERS[first]} - {LETTERS[second]} = {answers[0, i]:.1f}")
 
 
 # %% comparer
@@ -166,12 +206,12 @@ class Comparer(nn.Block):
 
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
-        self.letter, self.first, self.second = (
-            nn.Embedding(26, num_hiddens, weight_initializer=init.Normal(1))
-            for _ in range(3)
-        )
+        normal = init.Normal(1)
+        self.letter = nn.Embedding(26, num_hiddens, weight_initializer=normal)
+        self.first = nn.Embedding(26, num_hiddens, weight_initializer=normal)
+        self.second = nn.Embedding(26, num_hiddens, weight_initializer=normal)
         self.number = nn.Dense(num_hiddens, use_bias=False, flatten=False)
-        self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
+        self.attention = MultiHeadAttention(num_hiddens, num_heads)
         self.output = nn.Dense(1, flatten=False)
 
     def forward(self, letters, numbers, questions):
@@ -181,19 +221,18 @@ class Comparer(nn.Block):
 
 
 # %% train
-def cut_batches(count, examples):
-    """Cut examples into batches: drawing all of them at once is faster."""
-    return zip(*(np.split(array, count) for array in examples), strict=True)
-
-
 def train(num_heads, seed, **task):
     npx.random.seed(seed)
     model = Comparer(num_heads)
     model.initialize(initializer)
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
-    for *inputs, answers in cut_batches(100, draw_questions(100 * 128, **task)):
+    # Cut examples into batches: drawing all of them at once is faster.
+    letters, numbers, questions, answers = draw_questions(100 * 128, **task)
+    for step in range(100):
+        batch = slice(128 * step, 128 * (step + 1))
         with autograd.record():
-            loss = ((model(*inputs) - answers) ** 2).mean(axis=1)
+            predictions = model(letters[batch], numbers[batch], questions[batch])
+            loss = ((predictions - answers[batch]) ** 2).mean(axis=1)
         loss.backward()
         trainer.step(batch_size=128)
     return model
@@ -204,24 +243,34 @@ differences = draw_questions(1000)
 
 
 def error(model, examples=differences):
-    *inputs, answers = examples
-    return ((model(*inputs) - answers) ** 2).mean().item()
+    """Return the mean squared error."""
+    letters, numbers, questions, answers = examples
+    return ((model(letters, numbers, questions) - answers) ** 2).mean().item()
 
 
-models = {h: [train(h, seed) for seed in range(5)] for h in (1, 2, 4)}
-errors = {h: [error(model) for model in runs] for h, runs in models.items()}
+models = {}
+errors = {}
+for num_heads in [1, 2, 4]:
+    models[num_heads] = [train(num_heads, seed) for seed in range(5)]
+    errors[num_heads] = [error(model) for model in models[num_heads]]
 
 # %% errors tags=["tolerance:absolute=0.03"]
-print("heads  mean squared error, five seeds: median (range)")
-for h, runs in errors.items():
-    print(f"{h:>5}  {statistics.median(runs):.3f} ({min(runs):.3f}-{max(runs):.3f})")
+results = {f"{num_heads}": runs for num_heads, runs in errors.items()}
+d2l.print_ranges(results, ["mean squared error"], "heads", digits=3)
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 npx.random.seed(4)
 letters, numbers, questions, _ = draw_questions(1)
 models[2][0](letters, numbers, questions)
-print("entries:  ", *(chr(97 + x) for x in letters[0].tolist()))
-print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in questions[0].tolist()))
+
+
+def name_questions(questions):
+    pairs = questions.tolist()
+    return [f"{LETTERS[first]}-{LETTERS[second]}" for first, second in pairs]
+
+
+# Both letters of each question are framed.
+is_asked = (letters[0] == questions[0][:, :, None]).any(axis=1)
 d2l.show_heatmaps(
     models[2][0].attention.attention_weights,
     xlabel="Entries",
@@ -229,31 +278,44 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2"],
     figsize=(6, 3),
     cmap="Blues",
+    xticklabels=[LETTERS[x] for x in letters[0].tolist()],
+    yticklabels=name_questions(questions[0]),
+    marks=is_asked,
 )
 
 
 # %% without-a-head
+def copy_parameters(model, new_model):
+    """Give a new model the parameters of a trained one."""
+    new_model.initialize()
+    targets = new_model.collect_params().values()
+    sources = model.collect_params().values()
+    for target, source in zip(targets, sources, strict=True):
+        target.set_data(source.data())
+
+
 def error_without(model, head):
     """Return the error after setting a head's rows of W_o to zero."""
-    W_o, num_heads = model.attention.W_o.weight, model.attention.num_heads
-    width = W_o.shape[1] // num_heads
-    original = W_o.data().copy()
-    W_o.data()[:, head * width : (head + 1) * width] = 0  # stored transposed
-    result = error(model)
-    W_o.set_data(original)
-    return result
+    changed = Comparer(model.attention.num_heads)
+    copy_parameters(model, changed)
+    W_o = changed.attention.W_o.weight.data()  # stored transposed
+    width = W_o.shape[1] // changed.attention.num_heads
+    W_o[:, head * width : (head + 1) * width] = 0
+    return error(changed)
 
 
-errors_without = {
-    h: [[error_without(model, head) for head in range(h)] for model in models[h]]
-    for h in (2, 4)
-}
+errors_without = {}
+for num_heads in [2, 4]:
+    errors_without[num_heads] = [
+        [error_without(model, head) for head in range(num_heads)]
+        for model in models[num_heads]
+    ]
 
 # %% without-a-head-shown tags=["tolerance:absolute=0.05"]
-for h, runs in errors_without.items():
-    print(f"{h} heads, without one of them:")
-    for seed, costs in enumerate(runs):
-        print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
+for num_heads, runs in errors_without.items():
+    print(f"{num_heads} heads, without one of them:")
+    for seed, head_errors in enumerate(runs):
+        print(f"   seed {seed}:", *(f"{x:6.3f}" for x in head_errors))
 
 
 # %% texts
@@ -264,16 +326,17 @@ def draw_texts(count, size=4):
     order = d2l.rand(count, size).argsort(axis=1)
     pairs = d2l.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
     rows = np.arange(count, dtype="int64")[:, None]
-    tokens = d2l.concat([pairs, pairs[rows, order]], axis=1)
-    return tokens.reshape(count, 4 * size), digits[rows, order]
+    repeated = pairs[rows, order]
+    tokens = d2l.concat([pairs, repeated], axis=1).reshape(count, 4 * size)
+    return tokens, digits[rows, order]
 
 
-def format_tokens(tokens):
-    return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens.tolist())
+def name_tokens(tokens):
+    return [(LETTERS + "0123456789")[token] for token in tokens.tolist()]
 
 
 for tokens in draw_texts(3)[0]:
-    print(format_tokens(tokens))
+    print(*name_tokens(tokens))
 
 
 # %% reader
@@ -282,14 +345,13 @@ class Reader(nn.Block):
 
     def __init__(self, num_layers, num_hiddens=32, length=16):
         super().__init__()
-        self.token, self.place = (
-            nn.Embedding(n, num_hiddens, weight_initializer=init.Normal(1))
-            for n in (36, length)
-        )
+        normal = init.Normal(1)
+        self.token = nn.Embedding(36, num_hiddens, weight_initializer=normal)
+        self.place = nn.Embedding(length, num_hiddens, weight_initializer=normal)
+        num_heads = 2 // num_layers
         self.layers = nn.Sequential()
         for _ in range(num_layers):
-            layer = d2l.MultiHeadAttention(num_hiddens, 2 // num_layers, dropout=0)
-            self.layers.add(layer)
+            self.layers.add(MultiHeadAttention(num_hiddens, num_heads))
         self.output = nn.Dense(10, flatten=False)
 
     def forward(self, tokens):
@@ -308,9 +370,11 @@ def train_reader(num_layers, seed):
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.01})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
-    for tokens, digits in cut_batches(100, draw_texts(100 * 128)):
+    tokens, digits = draw_texts(100 * 128)
+    for step in range(100):
+        batch = slice(128 * step, 128 * (step + 1))
         with autograd.record():
-            loss = cross_entropy(model(tokens), digits)
+            loss = cross_entropy(model(tokens[batch]), digits[batch])
         loss.backward()
         trainer.step(batch_size=128)
     return model
@@ -325,48 +389,64 @@ def accuracy(model):
     return (model(tokens).argmax(axis=-1) == digits).mean().item()
 
 
-readers = {count: [train_reader(count, seed) for seed in range(5)] for count in (1, 2)}
-accuracies = {
-    count: [accuracy(model) for model in runs] for count, runs in readers.items()
-}
+readers = {}
+accuracies = {}
+for num_layers in [1, 2]:
+    readers[num_layers] = [train_reader(num_layers, seed) for seed in range(5)]
+    accuracies[num_layers] = [accuracy(model) for model in readers[num_layers]]
 
 # %% readers-shares tags=["tolerance:absolute=0.03"]
-for count, runs in accuracies.items():
-    print(
-        f"layers: {count}, right: {statistics.median(runs):.3f} "
-        f"({min(runs):.3f}-{max(runs):.3f})"
-    )
+results = {f"{num_layers}": runs for num_layers, runs in accuracies.items()}
+d2l.print_ranges(results, ["right"], "layers", digits=3)
 
 # %% readers-maps tags=["nbval-ignore-output"]
 npx.random.seed(0)
 tokens, _ = draw_texts(1)
 model = readers[2][0]
 model(tokens)
-print(format_tokens(tokens[0]))
+# First layer: a digit looks at its letter, just before it. Second layer: a letter of
+# the second half looks just after its first appearance.
+is_same = tokens[0] == tokens[0][:, None]
+marks = d2l.zeros((2, 16, 16))
+for i in range(1, 8, 2):
+    marks[0, i, i - 1] = 1
+for i in range(8, 16, 2):
+    marks[1, i, 1:] = is_same[i, :-1] & (np.arange(15) < 8)
 d2l.show_heatmaps(
     d2l.concat([layer.attention_weights for layer in model.layers], axis=1),
     xlabel="Keys",
     ylabel="Queries",
     titles=["First layer", "Second layer"],
-    figsize=(7, 3.5),
+    figsize=(8, 4),
     cmap="Blues",
+    xticklabels=name_tokens(tokens[0]),
+    yticklabels=name_tokens(tokens[0]),
+    marks=marks,
 )
 
 # %% solution-rank
 npx.random.seed(0)
 X = d2l.randn(1, 20, d)
-for num_heads in 1, 2, 4, 8:
-    q, k = (split(X @ W, num_heads)[0, 0] for W in (W_q, W_k))  # the first head's
+for num_heads in [1, 2, 4, 8]:
+    q = split(X @ W_q, num_heads)[0, 0]  # the first head's
+    k = split(X @ W_k, num_heads)[0, 0]
     rank = np.linalg.matrix_rank(q @ k.T)
     print(f"heads: {num_heads}, width: {d // num_heads}, rank: {rank}")
 
 # %% solution-order
 npx.random.seed(0)
 X = d2l.randn(1, 5, d)
+layer = MultiHeadAttention(d, num_heads=2)
+layer.initialize(initializer)
+original_output = layer(X, X, X)
 order = [4, 5, 6, 7, 0, 1, 2, 3]  # the second of two heads comes first
-reordered_weights = [W[:, order] for W in (W_q, W_k, W_v)]
-original_output = multi_head(X, W_q, W_k, W_v, W_o, 2)
-reordered_output = multi_head(X, *reordered_weights, W_o[order], 2)
+reordered = MultiHeadAttention(d, num_heads=2)
+reordered.initialize()
+reordered.W_q.weight.set_data(layer.W_q.weight.data()[order])  # stored transposed
+reordered.W_k.weight.set_data(layer.W_k.weight.data()[order])
+reordered.W_v.weight.set_data(layer.W_v.weight.data()[order])
+reordered.W_o.weight.set_data(layer.W_o.weight.data()[:, order])
+reordered_output = reordered(X, X, X)
 print(f"largest output: {np.abs(original_output).max():.4f}")
 print(f"largest difference: {np.abs(reordered_output - original_output).max():.4f}")
 
@@ -376,14 +456,14 @@ sums = draw_questions(1000, sign=1)
 sum_errors = [error(model, sums) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
-median, low, high = statistics.median(sum_errors), min(sum_errors), max(sum_errors)
-print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
+d2l.print_ranges({"1": sum_errors}, ["mean squared error"], "heads", digits=3)
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 npx.random.seed(0)
 letters, numbers, questions, _ = draw_questions(1)
 models[2][0](letters, numbers, questions)
 weights = models[2][0].attention.attention_weights
+is_asked = (letters[0] == questions[0][:, :, None]).any(axis=1)
 d2l.show_heatmaps(
     d2l.concat([weights, weights.mean(axis=1, keepdims=True)], axis=1),
     xlabel="Entries",
@@ -391,28 +471,26 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2", "Mean"],
     figsize=(8, 3),
     cmap="Blues",
+    xticklabels=[LETTERS[x] for x in letters[0].tolist()],
+    yticklabels=name_questions(questions[0]),
+    marks=is_asked,
 )
 
 
 # %% solution-without-a-layer
 def accuracy_without(model, layer):
     """Return the accuracy when one layer contributes nothing."""
-    W_o = model.layers[layer].W_o.weight
-    original = W_o.data().copy()
-    W_o.set_data(np.zeros_like(original))
-    result = accuracy(model)
-    W_o.set_data(original)
-    return result
+    changed = Reader(len(model.layers))
+    copy_parameters(model, changed)
+    changed.layers[layer].W_o.initialize(init.Zero(), force_reinit=True)
+    return accuracy(changed)
 
 
-accuracies_without = {
-    layer: [accuracy_without(model, layer) for model in readers[2]] for layer in (0, 1)
-}
+accuracies_without = []
+for layer in [0, 1]:
+    accuracies_without.append([accuracy_without(model, layer) for model in readers[2]])
 
 # %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-for layer, runs in accuracies_without.items():
-    name = ["first", "second"][layer]
-    print(
-        f"without the {name:>6}: {statistics.median(runs):.3f} "
-        f"({min(runs):.3f}-{max(runs):.3f}) right"
-    )
+names = ["without the first", "without the second"]
+results = dict(zip(names, accuracies_without, strict=True))
+d2l.print_ranges(results, ["right"], "layer", digits=3)

@@ -115,8 +115,8 @@ d2l_layer = d2l.MultiHeadAttention(d, d, d, d, num_heads, dropout=0)
 d2l_layer.load_state_dict(layer.state_dict())
 with torch.no_grad():
     d2l_output = d2l_layer(X, X, X)
-    d2l_causal_output = d2l_layer(X, X, X, causal=True)
-    causal_output = layer(X, X, X, causal=True)
+    d2l_causal_output = d2l_layer(X[:, -2:], X, X, causal=True)
+    causal_output = layer(X[:, -2:], X, X, causal=True)  # the last two of five queries
 
 # %% all-alike
 print(f"largest output: {output.abs().max():.4f}")
