@@ -128,8 +128,8 @@ d2l_layer.W_k.weight.set_data(layer.W_k.weight.data())
 d2l_layer.W_v.weight.set_data(layer.W_v.weight.data())
 d2l_layer.W_o.weight.set_data(layer.W_o.weight.data())
 d2l_output = d2l_layer(X, X, X)
-d2l_causal_output = d2l_layer(X, X, X, causal=True)
-causal_output = layer(X, X, X, causal=True)
+d2l_causal_output = d2l_layer(X[:, -2:], X, X, causal=True)
+causal_output = layer(X[:, -2:], X, X, causal=True)  # the last two of five queries
 
 # %% all-alike
 print(f"largest output: {np.abs(output).max():.4f}")
