@@ -124,8 +124,9 @@ headwise_output = jnp.concatenate(head_outputs, axis=-1) @ W_o
 # %% the-layer
 d2l_layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
 d2l_output, _ = d2l_layer.apply(variables, X, X, X)
-d2l_causal_output, _ = d2l_layer.apply(variables, X, X, X, causal=True)
-causal_output, _ = layer.apply(variables, X, X, X, causal=True)
+last_two = X[:, -2:]  # the last two of five queries
+d2l_causal_output, _ = d2l_layer.apply(variables, last_two, X, X, causal=True)
+causal_output, _ = layer.apply(variables, last_two, X, X, causal=True)
 
 # %% all-alike
 print(f"largest output: {jnp.abs(output).max():.4f}")

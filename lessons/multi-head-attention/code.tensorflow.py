@@ -125,8 +125,8 @@ headwise_output = d2l.concat(head_outputs, axis=-1) @ W_o
 d2l_layer = d2l.MultiHeadAttention(d, d, d, d, num_heads, dropout=0)
 d2l_layer.set_weights(layer.get_weights())
 d2l_output = d2l_layer(X, X, X)
-d2l_causal_output = d2l_layer(X, X, X, causal=True)
-causal_output = layer(X, X, X, causal=True)
+d2l_causal_output = d2l_layer(X[:, -2:], X, X, causal=True)
+causal_output = layer(X[:, -2:], X, X, causal=True)  # the last two of five queries
 
 # %% all-alike
 print(f"largest output: {tf.reduce_max(abs(output)):.4f}")
