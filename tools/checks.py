@@ -146,8 +146,9 @@ class Run:
             return
         if exit_code and not check.counts["failed"]:  # no test failed, but a linter or a build did
             check.counts["failed"] = 1
-            self.add_failure(check, f"{check.name}: FAILED")
-            self.add_failure(check, "\n".join(f"    {line}" for line in lines[-10:]))
+            last_lines = [f"    {line}" for line in lines[-10:]]
+            # In one piece: the other checks print beside it.
+            self.add_failure(check, "\n".join([f"{check.name}: FAILED", *last_lines]))
         elif not check.counts:
             check.counts["passed"] = 1
         outcome, style = ("failed", "red") if check.counts["failed"] else ("passed", "green")
