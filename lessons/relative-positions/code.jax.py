@@ -179,8 +179,8 @@ print("distance:", *(f"{distance:>2}" for distance in range(1, 21)))
 print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
 
 # %% mask-alone
-# One number per token: is it the first?
-is_first = jnp.zeros((1, 8, 1)).at[0, 0].set(1)
+is_first = jnp.zeros((1, 8, 1))
+is_first = is_first.at[0, 0].set(1)  # one number per token: is it the first?
 zeros = jnp.zeros((1, 8, 2))  # all scores are zero
 attention = d2l.DotProductAttention(dropout=0)
 for name, causal in [("without a mask", False), ("causal mask", True)]:
