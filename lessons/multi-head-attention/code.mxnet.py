@@ -78,7 +78,8 @@ class MultiHeadAttention(nn.Block):
             num_queries, num_keys = scores.shape[-2:]
             is_visible = np.ones((num_queries, num_keys))
             is_visible = np.tril(is_visible, num_keys - num_queries)
-            scores = np.where(is_visible, scores, -math.inf)
+            # An array, as np.where swaps the gradients when one branch is a plain number.
+            scores = np.where(is_visible, scores, d2l.tensor(-math.inf))
         self.attention_weights = npx.softmax(scores, axis=-1)
         return self.W_o(merge(self.attention_weights @ v))
 

@@ -2,9 +2,7 @@
 # name; the file also runs on its own, from top to bottom.
 
 # %% setup
-import gc
 import math
-import statistics
 
 # This import comes first: MXNet, which is older than NumPy 2, cannot be imported
 # without it. It also turns on MXNet's NumPy arrays, as npx.set_np() does.
@@ -47,90 +45,26 @@ print_rows(weights, weights @ X, "the cat sat because it purred")
 
 # %% three-roles
 W_q = d2l.tensor([[1, 0], [1, 0]])  # things and actions both ask for a thing
-W_k = W_v = d2l.eye(2)
+W_k = d2l.eye(2)
+W_v = d2l.eye(2)
 
-Q, K, V = X @ W_q, X @ W_k, X @ W_v
+Q = X @ W_q
+K = X @ W_k
+V = X @ W_v
 weights = npx.softmax(Q @ K.T, axis=-1)
 print_rows(weights, weights @ V, "the cat sat because it purred")
 
-# %% saturation
-widths = [2**power for power in range(2, 11)]
-plain, scaled = [], []  # for each width, scores of shape (queries, keys)
-for width in widths:
-    queries, keys = d2l.randn(1000, 1, width), d2l.randn(1000, 10, width)
-    plain.append((queries * keys).sum(axis=-1))
-    scaled.append(plain[-1] / math.sqrt(width))
-
-# %% scaling
-for i in (0, 4, 8):
-    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
-        largest = npx.softmax(scores, axis=-1).max(axis=1).mean()
-        print(
-            f"d = {widths[i]:>4}: spread {scores.std():5.2f}"
-            f", largest weight {largest:.2f}  {name}"
-        )
-
-
-# %% slopes
-def slope(scores):
-    """Return the norm of the softmax's derivative: the median over the queries."""
-    weights = npx.softmax(scores, axis=-1)
-    outer = weights[:, :, None] * weights[:, None]  # (queries, keys, keys)
-    diagonal = d2l.eye(scores.shape[1]) * weights[:, None]
-    return np.percentile(np.linalg.norm(diagonal - outer, axis=(1, 2)), 50)
-
-
-d2l.plot(
-    [math.log2(width) for width in widths],
-    [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
-    xlabel="log2(d)",
-    ylabel="Norm of the derivative",
-    ylim=(0, 0.4),
-    figsize=(6, 2.5),
-    legend=["unscaled", "scaled"],
-)
-
 # %% shape-check
 num_hiddens, num_heads = 100, 5
-attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
+attention = d2l.MultiHeadAttention(
+    num_hiddens, num_hiddens, num_hiddens, num_hiddens, num_heads, dropout=0.5
+)
 attention.initialize(initializer)
 
 X = d2l.ones((2, 4, num_hiddens))
 valid_lens = d2l.tensor([3, 2])
 attention(X, X, X, valid_lens).shape
 
-
-# %% by-hand
-def attend_manually(X, valid_len):
-    """Compute the formula, head by head, for one sequence."""
-    projections = (attention.W_q, attention.W_k, attention.W_v)
-    Q, K, V = (np.split(W(X), num_heads, axis=-1) for W in projections)
-    masked = np.arange(len(X)) >= valid_len
-    heads = []
-    for q, k, v in zip(Q, K, V, strict=True):
-        scores = q @ k.T / math.sqrt(q.shape[-1])
-        heads.append(npx.softmax(np.where(masked, -math.inf, scores), axis=-1) @ v)
-    return attention.W_o(d2l.concat(heads, axis=-1))
-
-
-X = d2l.randn(2, 4, num_hiddens)
-Y = attention(X, X, X, valid_lens)
-manual_output = d2l.stack([attend_manually(X[i], valid_lens[i]) for i in range(2)])
-
-# %% by-hand-difference
-print(f"largest number in Y:  {np.abs(Y).max():.5f}")
-print(f"largest difference:   {np.abs(Y - manual_output).max():.5f}")
-
-# %% weights-heatmaps
-weights = attention.attention_weights  # (batch, heads, queries, keys)
-d2l.show_heatmaps(
-    weights,
-    xlabel="Keys",
-    ylabel="Queries",
-    titles=[f"Head {h + 1}" for h in range(num_heads)],
-    figsize=(8, 3.5),
-    cmap="Blues",
-)
 
 # %% six-tokens
 tokens = d2l.randn(1, 6, num_hiddens)
@@ -166,10 +100,11 @@ for name, layer in (
 n, d, k = 10, 16, 3
 
 conv = nn.Conv1D(d, k, padding=k // 2, use_bias=False)
-W_xh, W_hh = (nn.Dense(d, use_bias=False) for _ in range(2))
+W_xh = nn.Dense(d, use_bias=False)
+W_hh = nn.Dense(d, use_bias=False)
 conv.initialize(initializer)
-for W in (W_xh, W_hh):
-    W.initialize(init.Orthogonal(scale=1))
+W_xh.initialize(init.Orthogonal(scale=1))
+W_hh.initialize(init.Orthogonal(scale=1))
 
 
 def cnn(X):
@@ -177,7 +112,8 @@ def cnn(X):
 
 
 def rnn(X, W_hh=W_hh):
-    H, outputs = np.zeros_like(X[:, 0]), []
+    H = d2l.zeros((len(X), d))
+    outputs = []
     for x in X.swapaxes(0, 1):
         H = np.tanh(W_xh(x) + W_hh(H))
         outputs.append(H)
@@ -185,7 +121,7 @@ def rnn(X, W_hh=W_hh):
 
 
 # %% three-layers
-small_attention = d2l.MultiHeadAttention(d, 2, 0)
+small_attention = d2l.MultiHeadAttention(d, d, d, d, num_heads=2, dropout=0)
 small_attention.initialize(initializer)
 
 
@@ -193,9 +129,10 @@ def self_attention(X):
     return small_attention(X, X, X)
 
 
-layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
+layers = [cnn, rnn, self_attention]
 X = d2l.randn(1, n, d)
-{name: layer(X).shape for name, layer in layers.items()}
+for layer in layers:
+    print(layer(X).shape)
 
 
 # %% influence
@@ -211,7 +148,7 @@ def influence(layer, X):
     return np.linalg.norm(copies.grad.reshape(n, d, n, d), axis=(1, 3))
 
 
-maps = [influence(layer, X) for layer in layers.values()]
+maps = [influence(layer, X) for layer in layers]
 
 # %% influence-heatmaps
 names = ["CNN", "RNN", "Self-attention"]
@@ -240,8 +177,8 @@ def stack(depth):
 influences = [influence(stack(depth), X) for depth in range(1, 5)]
 
 # %% reach
-sources = [f"x_{j + 1}" for j in influences[1][2].nonzero()[0].tolist()]
-print("two layers: y_3 depends on", ", ".join(sources))
+sources = influences[1][2].nonzero()[0] + 1
+print("two layers: y_3 depends on", ", ".join(f"x_{j}" for j in sources))
 for depth, m in enumerate(influences, 1):
     print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
 
@@ -254,16 +191,20 @@ def print_row(length, values):
 print("   n             CNN             RNN  Self-attention")
 for length in (4, 8, 16, 32):
     X = np.zeros((1, length, d))
-    print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
+    print_row(length, [d2l.longest_chain(layer, X) for layer in layers])
 
 # %% multiply-adds
 print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
     X = np.zeros((1, length, d))
-    counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
-    attention_count = 4 * length * d**2 + 2 * length**2 * d
-    agree = counts == [k * length * d**2, 2 * length * d**2, attention_count]
-    print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
+    counts = [d2l.multiply_adds(layer, X) for layer in layers]
+    predicted = [
+        k * length * d**2,
+        2 * length * d**2,
+        4 * length * d**2 + 2 * length**2 * d,
+    ]
+    texts = [f"{count:,}" for count in counts]
+    print_row(length, [*texts, "yes" if counts == predicted else "no"])
 
 # %% binary
 for i in range(8):
@@ -294,7 +235,8 @@ class PositionalEncoding(nn.Block):
         self.P = sinusoids(max_len, num_hiddens)[None]  # not a Parameter
 
     def forward(self, X, offset=0):
-        end, max_len = offset + X.shape[1], self.P.shape[1]
+        end = offset + X.shape[1]
+        max_len = self.P.shape[1]
         if offset < 0 or end > max_len:
             raise ValueError(
                 f"positions {offset} to {end - 1}, expected 0 to {max_len - 1}"
@@ -317,27 +259,32 @@ print(f"with positions: largest difference {difference:.4f}")
 # %% scale-and-sum
 d_model = 512
 ids = np.random.randint(1000, size=(1, 60))
-default_embedding = nn.Embedding(1000, d_model)
-small = nn.Embedding(1000, d_model)
-default_embedding.initialize()
-small.initialize(init.Normal(d_model**-0.5))
-
-scaled_up = small(ids) * math.sqrt(d_model)
+normal = init.Normal(d_model**-0.5)
+embedding = nn.Embedding(1000, d_model, weight_initializer=normal)
+embedding.initialize()
+scaled = embedding(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
-lengths = [
-    np.linalg.norm(vectors, axis=-1).mean().item()
-    for vectors in (small(ids), scaled_up, encoding.P[0, :60], encoding(scaled_up))
+default_embedding = nn.Embedding(1000, d_model)
+default_embedding.initialize()
+
+vectors = [
+    embedding(ids),
+    scaled,
+    encoding.P[:, :60],
+    encoding(scaled),
+    default_embedding(ids),
 ]
-default_length = np.linalg.norm(default_embedding(ids), axis=-1).mean().item()
 
 # %% lengths
-for length, name in zip(
-    lengths,
-    ["embedding", "scaled by sqrt(d)", "encoding", "sum of these two"],
-    strict=True,
-):
-    print(f"{length:6.2f}  {name}")
-print(f"{default_length:6.2f}  embedding, as MXNet draws it")
+names = [
+    "embedding",
+    "scaled by sqrt(d)",
+    "encoding",
+    "sum of these two",
+    "embedding, as MXNet draws it",
+]
+for name, X in zip(names, vectors, strict=True):
+    print(f"{np.linalg.norm(X, axis=-1).mean():6.2f}  {name}")
 
 # %% column-plot
 num_steps, width = 60, 32
@@ -385,17 +332,18 @@ print(f"largest gap at any one distance: {gap:.4f}")
 
 # %% rotation
 def turn(X, angle):
-    """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
-    x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
+    """Turn the pairs (sine, cosine) of columns by one angle each, in radians."""
+    x, y = X[..., 0::2], X[..., 1::2]
     sin, cos = np.sin(angle), np.cos(angle)
     pairs = d2l.stack([x * cos + y * sin, y * cos - x * sin], axis=-1)
     return pairs.reshape(X.shape)
 
 
-for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
+rows = {"3": P[3], "3, turned by 5": turn(P[3], 5 * omega), "8": P[8]}
+for name, row in rows.items():
     print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
 largest = 0
-for delta in (1, 2, 5, 10, 30, -5):
+for delta in [1, 2, 5, 10, 30, -5]:
     i = np.arange(max(0, -delta), num_steps - max(0, delta))
     residual = turn(P[i], delta * omega) - P[i + delta]
     largest = max(largest, np.abs(residual).max().item())
@@ -403,8 +351,10 @@ print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
 # %% five-back
 # To get a map's matrix, apply the map to the rows of the identity.
-W_q, W_k = turn(d2l.eye(width), -5 * omega), 4 * d2l.eye(width)
-Q, K = P[:20] @ W_q, P[:20] @ W_k
+W_q = turn(d2l.eye(width), -5 * omega)
+W_k = 4 * d2l.eye(width)
+Q = P[:20] @ W_q
+K = P[:20] @ W_k
 back_weights = npx.softmax(Q @ K.T / math.sqrt(width), axis=-1)
 d2l.show_heatmaps(
     back_weights[None, None],
@@ -415,40 +365,14 @@ d2l.show_heatmaps(
 )
 
 
-# %% rotary
-class RotaryAttention(d2l.DotProductAttention):
-    """Attention that first turns queries and keys by their positions."""
-
-    def forward(self, queries, keys, values, valid_lens=None):
-        queries, keys = self.rotate(queries), self.rotate(keys)
-        return super().forward(queries, keys, values, valid_lens)
-
-    def rotate(self, X):
-        position = np.arange(X.shape[1])[:, None]
-        pair = np.arange(X.shape[2] // 2)
-        return turn(X, position * 10000 ** (-2 * pair / X.shape[2]))
-
-
-# %% rotary-scores
-q, k_ = d2l.randn(2, 1, width)
-rotary = RotaryAttention(0)
-Q, K = (rotary.rotate(np.broadcast_to(x, (1, 60, width))) for x in (q, k_))
-scores = Q[0] @ K[0].T
-diagonals = [np.diagonal(scores, k) for k in range(1 - num_steps, num_steps)]
-
-# %% rotary-check
-gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
-print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
-print(f"largest gap at any one distance: {gap:.4f}")
-
-
 # %% task
 def draw_sequences(count, length=8):
     """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
     tokens = np.random.randint(2, 10, size=(count, length))
     positions = d2l.rand(count, length).argsort(axis=1)[:, :2]  # two different ones
-    for token in (0, 1):
-        tokens[np.arange(count), positions[:, token]] = token
+    rows = np.arange(count, dtype="int64")
+    tokens[rows, positions[:, 0]] = 0
+    tokens[rows, positions[:, 1]] = 1
     return tokens, (positions[:, 0] < positions[:, 1]).astype("float32")
 
 
@@ -473,12 +397,15 @@ class LearnedPositionalEncoding(nn.Block):
 class Reader(nn.Block):
     """Embedding, positions, self-attention, and a yes or no for the sequence."""
 
-    def __init__(self, positions, causal=False, num_hiddens=32):
+    def __init__(self, positions, causal=False, num_hiddens=32, num_heads=4):
         super().__init__()
         normal = init.Normal(1)  # entries about as large as the encoding's
         self.embedding = nn.Embedding(10, num_hiddens, weight_initializer=normal)
-        self.positions, self.causal = positions, causal
-        self.attention = d2l.MultiHeadAttention(num_hiddens, 4, 0)
+        self.positions = positions
+        self.causal = causal
+        self.attention = d2l.MultiHeadAttention(
+            num_hiddens, num_hiddens, num_hiddens, num_hiddens, num_heads, dropout=0
+        )
         self.output = nn.Sequential()
         self.output.add(nn.Dense(num_hiddens, activation="relu"), nn.Dense(1))
 
@@ -486,6 +413,10 @@ class Reader(nn.Block):
         X = self.positions(self.embedding(tokens))
         Y = self.attention(X, X, X, causal=self.causal)
         return self.output(Y.mean(axis=1)).squeeze(-1)
+
+
+def fixed_reader():
+    return Reader(d2l.PositionalEncoding(32, dropout=0))
 
 
 # %% train
@@ -498,36 +429,47 @@ def train(make_reader, seed):
     cross_entropy = gluon.loss.SigmoidBinaryCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
     # Cut examples into batches: drawing all of them at once is faster.
-    batches = (np.split(array, 100) for array in draw_sequences(100 * 128))
-    for tokens, labels in zip(*batches, strict=True):
+    tokens, labels = draw_sequences(100 * 128)
+    for step in range(100):
+        batch = slice(128 * step, 128 * (step + 1))
         with autograd.record():
-            loss = cross_entropy(reader(tokens), labels)
+            loss = cross_entropy(reader(tokens[batch]), labels[batch])
         loss.backward()
         trainer.step(batch_size=128)
     return reader
 
 
-reader = train(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
-example = d2l.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
-reader(example)
-weights = reader.attention.attention_weights
+reader = train(fixed_reader, seed=0)
+
 
 # %% trained-maps tags=["tolerance:levels=16"]
-d2l.show_heatmaps(
-    weights,
-    xlabel="Keys",
-    ylabel="Queries",
-    titles=[f"Head {h + 1}" for h in range(4)],
-    figsize=(8, 4),
-    cmap="Blues",
-)
+def show_attention(tokens):
+    """Show whom each token listens to, with frames around the 0 and the 1."""
+    reader(d2l.tensor([tokens]))
+    d2l.show_heatmaps(
+        reader.attention.attention_weights,
+        xlabel="Keys",
+        ylabel="Queries",
+        titles=[f"Head {h + 1}" for h in range(4)],
+        figsize=(8, 2.5),
+        cmap="Blues",
+        xticklabels=[str(token) for token in tokens],
+        yticklabels=[str(token) for token in tokens],
+        marks=d2l.tensor(tokens) < 2,
+    )
+
+
+show_attention([5, 3, 0, 7, 2, 1, 9, 4])
+
+# %% exchanged-maps tags=["tolerance:levels=16"]
+show_attention([5, 3, 1, 7, 2, 0, 9, 4])
 
 # %% found
 tokens, labels = draw_sequences(1000)
 reader(tokens)
-received = reader.attention.attention_weights.mean(axis=2)
-# Shares of weight, of shape (sequences, heads).
-zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0, 1))
+received = reader.attention.attention_weights.mean(axis=2)  # (sequences, heads, keys)
+zero = (received * (tokens == 0)[:, None]).sum(axis=2)  # (sequences, heads)
+one = (received * (tokens == 1)[:, None]).sum(axis=2)
 zero_is_first = (labels > 0)[:, None]
 first = np.where(zero_is_first, zero, one)
 last = np.where(zero_is_first, one, zero)
@@ -560,69 +502,50 @@ print(f"share right, positions in queries and keys alone: {scores_accuracy:.3f}"
 print(f"share right, positions in values alone:           {values_accuracy:.3f}")
 
 
-# %% five-readers
+# %% fifteen-readers
+def learned_reader():
+    return Reader(LearnedPositionalEncoding(32, max_len=64))
+
+
+def causal_reader():
+    return Reader(Identity(), causal=True)
+
+
 # The same sequences for every reader.
-tests = {length: draw_sequences(500, length) for length in (8, 16, 32, 64)}
+lengths = [8, 16, 32, 64]
+tests = [draw_sequences(500, length) for length in lengths]
 
 
-def accuracy(reader, length):
-    """Return the share of sequences of this length that the reader gets right."""
-    tokens, labels = tests[length]
-    return ((reader(tokens) > 0) == (labels > 0)).mean().item()
+def accuracies(reader):
+    """Return the share of sequences that the reader gets right, for each length."""
+    shares = []
+    for tokens, labels in tests:
+        is_right = (reader(tokens) > 0) == (labels > 0)
+        shares.append(is_right.mean().item())
+    return shares
 
 
-def rotary_reader():
-    reader = Reader(Identity())
-    reader.attention.attention = RotaryAttention(0)
-    return reader
+makers = [fixed_reader, learned_reader, causal_reader]
+runs = [
+    [accuracies(train(make_reader, seed)) for seed in range(5)]
+    for make_reader in makers
+]
 
-
-readers = {
-    "fixed": lambda: Reader(d2l.PositionalEncoding(32, 0)),
-    "learned": lambda: Reader(LearnedPositionalEncoding(32, max_len=64)),
-    "rotary": rotary_reader,
-    "mask": lambda: Reader(Identity(), causal=True),
-    "fixed_mask": lambda: Reader(d2l.PositionalEncoding(32, 0), causal=True),
-}
-
-# %% past-the-end
-results = {name: [] for name in readers}
-for name, make_reader in readers.items():
-    for seed in range(5):
-        reader = train(make_reader, seed)
-        results[name].append([accuracy(reader, length) for length in tests])
-        gc.collect()  # frees the memory of earlier readers
-
-# %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
-names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-xs = [[*tests]] * len(names)
-ys = []
-print("".join(f"{length:>15}" for length in tests), "  tokens")
-for name, runs in zip(names, results.values(), strict=True):
-    by_length = list(zip(*runs, strict=True))
-    medians = [statistics.median(shares) for shares in by_length]
-    ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
-    print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
-    print("".join(f"{text:>15}" for text in ranges))
-    ys.append(medians)
-for i, length in enumerate(tests):  # the ranges, as bars beside each other
-    for j, runs in enumerate(results.values()):
-        xs.append([length + j / 2] * 2)
-        ys.append([min(run[i] for run in runs), max(run[i] for run in runs)])
-d2l.plot(
-    xs,
-    ys,
+# %% past-the-end tags=["tolerance:absolute=0.25", "tolerance:points=50"]
+names = ["fixed encoding", "learned table", "causal mask"]
+results = dict(zip(names, runs, strict=True))
+d2l.print_ranges(results, lengths, "tokens")
+d2l.plot_ranges(
+    lengths,
+    results,
     xlabel="Tokens (trained on 8)",
     ylabel="Share right",
     ylim=(0, 1.05),
-    figsize=(6, 4),
-    legend=names,
 )
-# The default location, "best", depends on the numbers.
-d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
-X, b_k = d2l.randn(4, 8), d2l.randn(8)
+X = d2l.randn(4, 8)
+b_k = d2l.randn(8)
 scores = X @ X.T
 shifted = X @ (X + b_k).T
 difference = npx.softmax(scores, axis=-1) - npx.softmax(shifted, axis=-1)
@@ -641,21 +564,25 @@ def diversity(X):
 
 def stack_up(layers, skip=False, sharpness=1):
     """Return the diversity before the first layer, and after each."""
-    X = d2l.PositionalEncoding(64, 0)(start)
+    X = d2l.PositionalEncoding(64, dropout=0)(start)
     curve = [diversity(X)]
     for layer in layers:
         pooled = layer(sharpness * X, X, X)
-        longer = np.linalg.norm(X) / np.linalg.norm(pooled)
-        X = pooled + X if skip else pooled * longer
+        ratio = np.linalg.norm(X) / np.linalg.norm(pooled)
+        X = X + pooled if skip else pooled * ratio
         curve.append(diversity(X))
     return curve
 
 
 start = d2l.randn(1, 16, 64)
-blocks = [d2l.MultiHeadAttention(64, 4, 0) for _ in range(8)]
+blocks = [d2l.MultiHeadAttention(64, 64, 64, 64, 4, dropout=0) for _ in range(8)]
 for block in blocks:
     block.initialize(initializer)
-curves = [stack_up(blocks), stack_up(blocks, sharpness=10), stack_up(blocks, skip=True)]
+curves = [
+    stack_up(blocks),
+    stack_up(blocks, sharpness=10),
+    stack_up(blocks, skip=True),
+]
 
 # %% solution-stacking-figure
 d2l.plot(
@@ -684,16 +611,14 @@ tokens, _ = draw_sequences(500)
 difference = np.abs(reader(tokens) - reader(mirror(tokens))).max()
 print(f"largest difference between the answers to both: {difference:.5f}")
 
+
 # %% solution-causal
-causal_lens = np.arange(1, n + 1)[None]  # (batch, queries)
+def causal_attention(X):
+    return small_attention(X, X, X, causal=True)
+
+
 X = d2l.randn(1, n, d)
-
-
-def attend_causally(X):
-    return small_attention(X, X, X, causal_lens.repeat(len(X), axis=0))
-
-
-causal_map = influence(attend_causally, X)
+causal_map = influence(causal_attention, X)
 
 # %% solution-causal-map
 future = causal_map - np.tril(causal_map)
@@ -708,15 +633,18 @@ d2l.show_heatmaps(
 
 
 # %% solution-fading
-def fading_rnn(X):
-    return rnn(X, lambda H: 0.8 * W_hh(H))
+def shrink(H):
+    return 0.8 * W_hh(H)
+
+
+def shrinking_rnn(X):
+    return rnn(X, shrink)
 
 
 n_far = 24
 X = d2l.randn(1, n_far, d)
-fading_curves = [
-    influence(layer, X)[:, 0] for layer in (rnn, fading_rnn, self_attention)
-]
+fading_layers = [rnn, shrinking_rnn, self_attention]
+fading_curves = [influence(layer, X)[:, 0] for layer in fading_layers]
 
 # %% solution-fading-figure
 d2l.plot(
@@ -734,8 +662,10 @@ d2l.plot(
 # %% solution-dilated
 def count_layers(n, growth):
     """Count layers with k = 3 until the first of n tokens reaches the last output."""
-    signal, kernel, depth = np.zeros((1, 1, n)), np.ones((1, 1, 3)), 0
+    signal = d2l.zeros((1, 1, n))
     signal[..., 0] = 1
+    kernel = d2l.ones((1, 1, 3))
+    depth = 0
     while signal[..., -1] == 0:
         step = growth**depth
         signal = npx.convolution(
@@ -747,86 +677,11 @@ def count_layers(n, growth):
             num_filter=1,
             no_bias=True,
         )
-        signal, depth = np.minimum(signal, 1), depth + 1  # 1 if it arrives, else 0
+        signal = np.minimum(signal, 1)  # 1 if it arrives, else 0
+        depth += 1
     return depth
 
 
 print("   n   plain  dilated")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{count_layers(length, 1):>8}{count_layers(length, 3):>9}")
-
-# %% solution-decoding
-layer, encoding = small_attention, PositionalEncoding(d, 0)
-
-
-def decode_token(x, keys, values):
-    """Return the output of a new token, and the cache with its key and value."""
-    keys = d2l.concat([keys, layer.W_k(x)], axis=1)
-    values = d2l.concat([values, layer.W_v(x)], axis=1)
-    # cut into heads; transpose_output puts them together again
-    heads = [layer.transpose_qkv(array) for array in (layer.W_q(x), keys, values)]
-    pooled = layer.transpose_output(layer.attention(*heads))
-    return layer.W_o(pooled), keys, values
-
-
-tokens = d2l.randn(1, n, d)
-keys = values = tokens[:, :0]  # the cache, still empty
-outputs = []
-for i in range(n):
-    x = encoding(tokens[:, i : i + 1], i)
-    y, keys, values = decode_token(x, keys, values)
-    outputs.append(y)
-
-# %% solution-decoding-cost
-full_input = encoding(tokens)
-full_output = layer(full_input, full_input, full_input, causal_lens)
-difference = np.abs(full_output - d2l.concat(outputs, axis=1)).max()
-print(f"largest difference: {difference:.5f}")
-print("tokens  without cache  with cache")
-for length in (10, 100, 1000):
-    x, all_tokens = np.zeros((1, 1, d)), np.zeros((1, length, d))
-    cache = np.zeros((1, length - 1, d))
-    plain_count = d2l.multiply_adds(layer, x, all_tokens, all_tokens)
-    cached_count = d2l.multiply_adds(
-        lambda *inputs: decode_token(*inputs)[0], x, cache, cache
-    )
-    print(f"{length:>6}{plain_count:>15,}{cached_count:>12,}")
-
-
-# %% solution-relative
-class RelativeAttention(nn.Block):
-    """Attention that adds to each key a learned vector for its distance."""
-
-    def __init__(self, num_hiddens, max_distance):
-        super().__init__()
-        self.W_q, self.W_k, self.W_v = (
-            nn.Dense(num_hiddens, use_bias=False, flatten=False) for _ in range(3)
-        )
-        normal, rows = init.Normal(1), 2 * max_distance + 1
-        self.table = nn.Embedding(rows, num_hiddens, weight_initializer=normal)
-        self.max_distance = max_distance
-
-    def scores(self, X):
-        Q, K, position = self.W_q(X), self.W_k(X), np.arange(X.shape[1])
-        distance = position[:, None] - position  # i - j
-        row = distance.clip(-self.max_distance, self.max_distance) + self.max_distance
-        keys = K[:, None] + self.table(row)  # (batch, queries, keys, num_hiddens)
-        return (Q[:, :, None] * keys).sum(axis=-1) / math.sqrt(X.shape[-1])
-
-    def forward(self, X):
-        return npx.softmax(self.scores(X), axis=-1) @ self.W_v(X)
-
-
-four_tokens = d2l.randn(1, 4, d)
-relative = RelativeAttention(d, max_distance=3)
-relative.initialize(initializer)
-# The four tokens are at 0 to 3 and at 7 to 10.
-repeated = d2l.concat([four_tokens, d2l.randn(1, 3, d), four_tokens], axis=1)
-scores = relative.scores(repeated)[0]
-reversed_output = relative(four_tokens[:, ::-1])[:, ::-1]
-
-# %% solution-relative-shown
-difference = np.abs(scores[:4, :4] - scores[7:, 7:]).max()
-print(f"scores at 0 and at 7: largest difference {difference:.5f}")
-difference = np.abs(relative(four_tokens) - reversed_output).max()
-print(f"in the other order: largest difference {difference:.2f}")
