@@ -61,14 +61,6 @@ class Adapter:
     def lesson_blocks(self, names: Names) -> list[Arrays]:
         return [self.projections(block) for block in names["blocks"]]
 
-    def lesson_relative(self, names: Names) -> Arrays:
-        relative = names["relative"]
-        return self.projections(relative, "qkv") | {"table": relative.parameters("table")[0][0]}
-
-    @staticmethod
-    def lesson_relative_scores(names: Names, X: np.ndarray) -> np.ndarray:
-        return names["relative"].call("scores", X)
-
     @staticmethod
     def lesson_new_encoding(
         names: Names, num_hiddens: int, dropout: float, max_len: int
@@ -76,9 +68,11 @@ class Adapter:
         return names["new PositionalEncoding"](num_hiddens, Code(f"{dropout}f"), max_len)
 
     @staticmethod
-    def lesson_encode(layer: JavaObject, X: np.ndarray, offset: int = 0) -> np.ndarray:
+    def lesson_encode(
+        layer: JavaObject, X: np.ndarray, offset: int = 0, training: bool = False
+    ) -> np.ndarray:
         inputs = Code(f"new NDList({render_literal(X)}, manager.create({offset}))")
-        return layer.call("forward", Code("parameters"), inputs, False)[0]
+        return layer.call("forward", Code("parameters"), inputs, training)[0]
 
     @staticmethod
     def lesson_state_names(layer: JavaObject) -> list[str]:

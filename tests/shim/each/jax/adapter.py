@@ -291,11 +291,6 @@ class Adapter(adapter.Adapter):
         first = jax.tree.map(lambda seeds: seeds[0], names["train"](reader))
         return [_table(start), _table(first)]
 
-    def lesson_relative(self, names: dict[str, Any]) -> adapter.Arrays:
-        variables = names["relative"].variables
-        table = np.asarray(variables["params"]["table"]["embedding"])
-        return self.projections(variables, "qkv") | {"table": table}
-
     def lesson_weights(
         self, model: Any, tables: Iterable[str], matrices: Iterable[str] = ()
     ) -> adapter.Arrays:
