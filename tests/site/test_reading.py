@@ -168,7 +168,7 @@ def test_chinese_has_its_own_fonts_and_english_those_of_the_theme(open_page: Ope
 @pytest.mark.parametrize("language", mark_release(LANGUAGES, always=["en"]))
 def test_without_scripts_all_frameworks_are_shown_under_their_names(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}", java_script_enabled=False)
-    cell = page.locator("#cell-by-hand")
+    cell = page.locator("#cell-shape-check")
     contents = cell.locator("> .sd-tab-content").all()
     tops = []
     for framework, content in zip(FRAMEWORKS.values(), contents, strict=True):
