@@ -252,7 +252,9 @@ d2l.plot(
 # %% masked
 def masked_weights(scores, is_visible):
     """Take the softmax over the visible keys; the others get a weight of zero."""
-    return npx.softmax(np.where(is_visible, scores, -math.inf), axis=-1)
+    # An array, as np.where swaps the gradients when one branch is a plain number.
+    scores = np.where(is_visible, scores, d2l.tensor(-math.inf))
+    return npx.softmax(scores, axis=-1)
 
 
 def show(maps, titles):

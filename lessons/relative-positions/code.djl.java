@@ -698,10 +698,10 @@ showWeights(
         16);
 
 // %% sinusoids-past-the-end tags=["nbval-ignore-output"]
-showWeights(List.of(Sinusoids.class), List.of("Sinusoids"), 32);
+showWeights(List.of(Sinusoids.class), List.of("Sinusoids, 32 entries"), 32);
 
 // %% alibi-past-the-end tags=["nbval-ignore-output"]
-showWeights(List.of(ALiBi.class), List.of("ALiBi"), 32);
+showWeights(List.of(ALiBi.class), List.of("ALiBi, 32 entries"), 32);
 
 // %% weight-found
 /** Return the mean weight on the letter and on its last entry, (models, 2). */

@@ -428,10 +428,10 @@ def show_weights(schemes, titles, n):
 show_weights([Sinusoids, Rotary, ALiBi], ["Sinusoids", "Rotary", "ALiBi"], 16)
 
 # %% sinusoids-past-the-end tags=["nbval-ignore-output"]
-show_weights([Sinusoids], ["Sinusoids"], 32)
+show_weights([Sinusoids], ["Sinusoids, 32 entries"], 32)
 
 # %% alibi-past-the-end tags=["nbval-ignore-output"]
-show_weights([ALiBi], ["ALiBi"], 32)
+show_weights([ALiBi], ["ALiBi, 32 entries"], 32)
 
 
 # %% weight-found

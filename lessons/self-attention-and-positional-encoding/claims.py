@@ -39,6 +39,10 @@ KINDS = ["fixed", "learned", "causal"]
 NAMES = ["fixed encoding", "learned table", "causal mask"]
 TEST_LENGTHS = (8, 16, 32, 64)
 
+# Where readers keep their positions, in the order of another table, and the variables with their accuracies.
+PLACES = ["everywhere", "in queries and keys alone", "in values alone"]
+ACCURACIES = ["full_accuracies", "scores_accuracies", "values_accuracies"]
+
 # Bounds for the accuracies that the text gives in words, with a margin for each framework's random numbers.
 NEARLY_PERFECT = 0.98
 HIGH_ACCURACY = 0.95
@@ -358,14 +362,13 @@ def weights(adapter, cells) -> dict[str, np.ndarray]:
 def test_trained_maps_match_weights(cells, weights):
     examples = np.array([[5, 3, 0, 7, 2, 1, 9, 4], [5, 3, 1, 7, 2, 0, 9, 4]])
     _, expected = run_reader(weights, examples)
-    axes, titles = ("Keys", "Queries"), [f"Head {h}" for h in range(1, 5)]
-    for name, tokens, maps in zip(
-        ("trained-maps", "exchanged-maps"), examples, expected, strict=True
+    titles = [f"Head {h}" for h in range(1, 5)]
+    for name, first, tokens, maps in zip(
+        ("trained-maps", "exchanged-maps"), (0, 1), examples, expected, strict=True
     ):
-        labels, is_framed = (
-            [str(token) for token in tokens],
-            np.tile(tokens < 2, (8, 1)),
-        )
+        axes = f"Keys: the {first} comes first", "Queries"
+        labels = [str(token) for token in tokens]
+        marks = np.tile(tokens < 2, (8, 1))
         assert_maps(
             cells[name],
             maps,
@@ -374,14 +377,12 @@ def test_trained_maps_match_weights(cells, weights):
             atol=1e-3,
             columns=labels,
             rows=labels,
-            marks=is_framed,
+            marks=marks,
         )
-    # In half of the maps or more, every query gives most of its weight to the same key.
-    is_same_key = expected.min(axis=-2) > 0.5  # (sequences, heads, keys)
-    assert is_same_key.any(axis=-1).mean() >= 0.5
-    # Most of these keys are the 0 or the 1.
-    sequences, _, keys = np.nonzero(is_same_key)
-    assert (examples[sequences, keys] < 2).mean() > 0.7
+    # Some columns are dark from top to bottom, often that of the 0 or the 1.
+    is_dark = expected.min(axis=-2) > 0.5  # (sequences, heads, keys)
+    sequences, _, keys = np.nonzero(is_dark)
+    assert (examples[sequences, keys] < 2).mean() >= 0.5
 
 
 def test_heads_follow_tokens_or_their_order(cells, weights):
@@ -395,7 +396,6 @@ def test_heads_follow_tokens_or_their_order(cells, weights):
     assert_printed(rows, np.transpose(expected))
     zero, one, first, last = np.transpose(rows)
     follows_token = np.maximum(zero, one) > 0.8
-    assert follows_token.any()
     assert (abs(first - last) < 0.2)[follows_token].all()  # at any position
     # Rounded, since in floating point 0.59 - 0.39 is less than 0.2.
     follows_order = (abs(zero - one).round(2) < 0.2) & (zero + one > 0.5)
@@ -403,28 +403,30 @@ def test_heads_follow_tokens_or_their_order(cells, weights):
     assert (np.maximum(first, last) > 3 * np.minimum(first, last))[follows_order].all()
 
 
-def test_reader_needs_no_positions_in_its_values(cells, weights):
-    tokens = array(cells["found"].names["tokens"]).astype(int)
-    expected = []
-    for options in {}, {"in_values": False}, {"in_scores": False}:
-        answers, _ = run_reader(weights, tokens, **options)
-        expected.append(accuracy(answers > 0, zero_is_first(tokens)))
-    printed = np.ravel(cells["without-positions-shown"].rows)
-    np.testing.assert_allclose(printed, expected, atol=0.002)
-    full, scores, values = printed
-    assert full >= NEARLY_PERFECT
-    assert scores > max(HIGH_ACCURACY, values + 0.2)
-
-
-def test_positions_are_left_out_as_text_says(cells, python_only):
-    """Check the code, since a reader can be always right with and without positions."""
-    source = cells["without-positions"].source
-    for name, inputs in (
-        ("full_accuracy", "X_with_P, X_with_P, X_with_P"),
-        ("scores_accuracy", "X_with_P, X_with_P, X"),
-        ("values_accuracy", "X, X, X_with_P"),
-    ):
-        assert f"{name} = attention_accuracy({inputs})\n" in f"{source}\n"
+def test_some_readers_need_no_positions_in_their_values(adapter, cells):
+    names = cells["without-positions"].names
+    tokens = array(names["tokens"]).astype(int)
+    rows = []
+    for reader in names["fixed_readers"]:
+        weights, _ = adapter.lesson_reader({"reader": reader})
+        row = []
+        for options in {}, {"in_values": False}, {"in_scores": False}:
+            answers, _ = run_reader(weights, tokens, **options)
+            row.append(accuracy(answers > 0, zero_is_first(tokens)))
+        rows.append(row)
+    assert len(np.unique(rows, axis=0)) > 1  # five seeds
+    results = dict(zip(PLACES, np.transpose(rows), strict=True))
+    for name, expected in zip(ACCURACIES, results.values(), strict=True):
+        np.testing.assert_allclose(array(names[name]).ravel(), expected, atol=0.0021)
+    shown = {
+        place: array(names[name]).reshape(5, 1)
+        for place, name in zip(PLACES, ACCURACIES, strict=True)
+    }
+    assert_range_table(cells["without-positions-shown"], shown, digits=3)
+    full, scores, values = np.transpose(rows)
+    assert full.min() >= NEARLY_PERFECT
+    assert scores.max() > HIGH_ACCURACY
+    assert values.min() < 0.7
 
 
 # Past the end

@@ -3,7 +3,6 @@
 
 # %% setup
 import math
-import statistics
 
 from d2l_compat import tensorflow as d2l  # first: it keeps TensorFlow's log quiet
 
@@ -45,47 +44,14 @@ print_rows(weights, weights @ X, "the cat sat because it purred")
 
 # %% three-roles
 W_q = d2l.tensor([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
-W_k = W_v = d2l.eye(2)
+W_k = d2l.eye(2)
+W_v = d2l.eye(2)
 
-Q, K, V = X @ W_q, X @ W_k, X @ W_v
+Q = X @ W_q
+K = X @ W_k
+V = X @ W_v
 weights = tf.nn.softmax(Q @ d2l.transpose(K))
 print_rows(weights, weights @ V, "the cat sat because it purred")
-
-# %% saturation
-widths = [2**power for power in range(2, 11)]
-plain, scaled = [], []  # for each width, scores of shape (queries, keys)
-for width in widths:
-    queries, keys = d2l.normal((1000, 1, width)), d2l.normal((1000, 10, width))
-    plain.append(tf.reduce_sum(queries * keys, axis=-1))
-    scaled.append(plain[-1] / math.sqrt(width))
-
-# %% scaling
-for i in (0, 4, 8):
-    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
-        largest = tf.reduce_mean(tf.reduce_max(tf.nn.softmax(scores), axis=1))
-        print(
-            f"d = {widths[i]:>4}: spread {tf.math.reduce_std(scores):5.2f}"
-            f", largest weight {largest:.2f}  {name}"
-        )
-
-
-# %% slopes
-def slope(scores):
-    """Return the norm of the softmax's derivative: the median over the queries."""
-    weights = tf.nn.softmax(scores)
-    outer = weights[:, :, tf.newaxis] * weights[:, tf.newaxis]  # (queries, keys, keys)
-    return np.median(tf.norm(tf.linalg.diag(weights) - outer, axis=(1, 2)))
-
-
-d2l.plot(
-    [math.log2(width) for width in widths],
-    [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
-    xlabel="log2(d)",
-    ylabel="Norm of the derivative",
-    ylim=(0, 0.4),
-    figsize=(6, 2.5),
-    legend=["unscaled", "scaled"],
-)
 
 # %% shape-check
 num_hiddens, num_heads = 100, 5
@@ -93,40 +59,8 @@ attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
 
 X = d2l.ones((2, 4, num_hiddens))
 valid_lens = d2l.tensor([3, 2])
-tuple(attention(X, X, X, valid_lens, training=False).shape)
+tuple(attention(X, X, X, valid_lens).shape)
 
-
-# %% by-hand
-def attend_manually(X, valid_len):
-    """Compute the formula, head by head, for one sequence."""
-    projections = (attention.W_q, attention.W_k, attention.W_v)
-    Q, K, V = (tf.split(W(X), num_heads, axis=-1) for W in projections)
-    masked = d2l.arange(len(X)) >= valid_len
-    heads = []
-    for q, k, v in zip(Q, K, V, strict=True):
-        scores = q @ d2l.transpose(k) / math.sqrt(q.shape[-1])
-        heads.append(tf.nn.softmax(tf.where(masked, -math.inf, scores)) @ v)
-    return attention.W_o(d2l.concat(heads, axis=-1))
-
-
-X = d2l.normal((2, 4, num_hiddens))
-Y = attention(X, X, X, valid_lens)
-manual_output = d2l.stack([attend_manually(X[i], valid_lens[i]) for i in range(2)])
-
-# %% by-hand-difference
-print(f"largest number in Y:  {tf.reduce_max(abs(Y)):.5f}")
-print(f"largest difference:   {tf.reduce_max(abs(Y - manual_output)):.5f}")
-
-# %% weights-heatmaps
-weights = attention.attention_weights  # (batch, heads, queries, keys)
-d2l.show_heatmaps(
-    weights,
-    xlabel="Keys",
-    ylabel="Queries",
-    titles=[f"Head {h + 1}" for h in range(num_heads)],
-    figsize=(8, 3.5),
-    cmap="Blues",
-)
 
 # %% six-tokens
 tokens = d2l.normal((1, 6, num_hiddens))
@@ -166,11 +100,13 @@ for name, layer in (
 n, d, k = 10, 16, 3
 
 cnn = keras.layers.Conv1D(d, k, padding="same", use_bias=False)
-W_xh, W_hh = (keras.initializers.Orthogonal()((d, d)) for _ in range(2))
+W_xh = keras.initializers.Orthogonal()((d, d))
+W_hh = keras.initializers.Orthogonal()((d, d))
 
 
 def rnn(X, W_hh=W_hh):
-    H, outputs = tf.zeros_like(X[:, 0]), []
+    H = d2l.zeros((X.shape[0], d))
+    outputs = []
     for x in tf.unstack(X, axis=1):
         H = tf.tanh(x @ W_xh + H @ W_hh)
         outputs.append(H)
@@ -178,25 +114,33 @@ def rnn(X, W_hh=W_hh):
 
 
 # %% three-layers
-def halve(layer, *inputs):
-    """Halve the weights that Keras draws, so that attention is more even."""
-    layer(*inputs)  # creates the weights
-    for weight in layer.weights:
-        if weight.name == "kernel":
-            weight.assign(weight / 2)
+def make_initializer():
+    """Make an initializer of kernels; Keras itself draws numbers twice as large."""
+    return keras.initializers.VarianceScaling(1 / 4, "fan_avg", "uniform")
+
+
+def make_attention(num_hiddens, num_heads):
+    """Make attention with smaller weights, so that it starts out more even."""
+    layer = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
+    # One for each, since an initializer would draw the same numbers again.
+    layer.W_q.kernel_initializer = make_initializer()
+    layer.W_k.kernel_initializer = make_initializer()
+    layer.W_v.kernel_initializer = make_initializer()
+    layer.W_o.kernel_initializer = make_initializer()
     return layer
 
 
-X = d2l.normal((1, n, d))
-small_attention = halve(d2l.MultiHeadAttention(d, 2, 0), X, X, X)
+small_attention = make_attention(d, num_heads=2)
 
 
 def self_attention(X):
     return small_attention(X, X, X)
 
 
-layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
-{name: tuple(layer(X).shape) for name, layer in layers.items()}
+layers = [cnn, rnn, self_attention]
+X = d2l.normal((1, n, d))
+for layer in layers:
+    print(tuple(layer(X).shape))
 
 
 # %% influence
@@ -213,7 +157,7 @@ def influence(layer, X):
     return tf.norm(d2l.reshape(jacobian, (n, d, n, d)), axis=(1, 3))
 
 
-maps = [influence(layer, X) for layer in layers.values()]
+maps = [influence(layer, X) for layer in layers]
 
 # %% influence-heatmaps
 names = ["CNN", "RNN", "Self-attention"]
@@ -243,8 +187,8 @@ def stack(depth):
 influences = [influence(stack(depth), X) for depth in range(1, 5)]
 
 # %% reach
-sources = [f"x_{j + 1}" for j in np.flatnonzero(influences[1][2])]
-print("two layers: y_3 depends on", ", ".join(sources))
+sources = np.flatnonzero(influences[1][2]) + 1
+print("two layers: y_3 depends on", ", ".join(f"x_{j}" for j in sources))
 for depth, m in enumerate(influences, 1):
     print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
 
@@ -257,16 +201,20 @@ def print_row(length, values):
 print("   n             CNN             RNN  Self-attention")
 for length in (4, 8, 16, 32):
     X = d2l.zeros((1, length, d))
-    print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
+    print_row(length, [d2l.longest_chain(layer, X) for layer in layers])
 
 # %% multiply-adds
 print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
     X = d2l.zeros((1, length, d))
-    counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
-    attention_count = 4 * length * d**2 + 2 * length**2 * d
-    agree = counts == [k * length * d**2, 2 * length * d**2, attention_count]
-    print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
+    counts = [d2l.multiply_adds(layer, X) for layer in layers]
+    predicted = [
+        k * length * d**2,
+        2 * length * d**2,
+        4 * length * d**2 + 2 * length**2 * d,
+    ]
+    texts = [f"{count:,}" for count in counts]
+    print_row(length, [*texts, "yes" if counts == predicted else "no"])
 
 # %% binary
 for i in range(8):
@@ -277,7 +225,8 @@ for i in range(8):
 def sinusoids(num_positions, num_hiddens):
     """Return P, with a row for each position; pairs of columns share a frequency."""
     # In NumPy's double precision: the sine of a large angle needs the digits.
-    position, column = np.arange(num_positions)[:, np.newaxis], np.arange(num_hiddens)
+    position = np.arange(num_positions)[:, np.newaxis]
+    column = np.arange(num_hiddens)
     angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
     P = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
     return tf.constant(P, tf.float32)
@@ -297,7 +246,8 @@ class PositionalEncoding(keras.layers.Layer):
         self.P = sinusoids(max_len, num_hiddens)[tf.newaxis]
 
     def call(self, X, offset=0, training=None):
-        end, max_len = offset + X.shape[1], self.P.shape[1]
+        end = offset + X.shape[1]
+        max_len = self.P.shape[1]
         if offset < 0 or end > max_len:
             raise ValueError(
                 f"positions {offset} to {end - 1}, expected 0 to {max_len - 1}"
@@ -321,25 +271,28 @@ print(f"with positions: largest difference {difference:.4f}")
 d_model = 512
 ids = tf.random.uniform((1, 60), maxval=1000, dtype=tf.int32)
 normal = keras.initializers.RandomNormal(stddev=d_model**-0.5)
-default_embedding = keras.layers.Embedding(1000, d_model)
-small = keras.layers.Embedding(1000, d_model, embeddings_initializer=normal)
-
-scaled_up = small(ids) * math.sqrt(d_model)
+embedding = keras.layers.Embedding(1000, d_model, embeddings_initializer=normal)
+scaled = embedding(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
-lengths = [
-    tf.reduce_mean(tf.norm(vectors, axis=-1))
-    for vectors in (small(ids), scaled_up, encoding.P[0, :60], encoding(scaled_up))
+
+vectors = [
+    embedding(ids),
+    scaled,
+    encoding.P[:, :60],
+    encoding(scaled),
+    keras.layers.Embedding(1000, d_model)(ids),
 ]
-default_length = tf.reduce_mean(tf.norm(default_embedding(ids), axis=-1))
 
 # %% lengths
-for length, name in zip(
-    lengths,
-    ["embedding", "scaled by sqrt(d)", "encoding", "sum of these two"],
-    strict=True,
-):
-    print(f"{length:6.2f}  {name}")
-print(f"{default_length:6.2f}  embedding, as Keras draws it")
+names = [
+    "embedding",
+    "scaled by sqrt(d)",
+    "encoding",
+    "sum of these two",
+    "embedding, as Keras draws it",
+]
+for name, X in zip(names, vectors, strict=True):
+    print(f"{tf.reduce_mean(tf.norm(X, axis=-1)):6.2f}  {name}")
 
 # %% column-plot
 num_steps, width = 60, 32
@@ -388,17 +341,18 @@ print(f"largest gap at any one distance: {gap:.4f}")
 
 # %% rotation
 def turn(X, angle):
-    """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
-    x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
+    """Turn the pairs (sine, cosine) of columns by one angle each, in radians."""
+    x, y = X[..., 0::2], X[..., 1::2]
     sin, cos = tf.sin(angle), tf.cos(angle)
     pairs = d2l.stack([x * cos + y * sin, y * cos - x * sin], axis=-1)
     return tf.reshape(pairs, tf.shape(X))
 
 
-for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
+rows = {"3": P[3], "3, turned by 5": turn(P[3], 5 * omega), "8": P[8]}
+for name, row in rows.items():
     print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
 largest = 0
-for delta in (1, 2, 5, 10, 30, -5):
+for delta in [1, 2, 5, 10, 30, -5]:
     i = d2l.arange(max(0, -delta), num_steps - max(0, delta))
     residual = turn(tf.gather(P, i), delta * omega) - tf.gather(P, i + delta)
     largest = max(largest, tf.reduce_max(abs(residual)))
@@ -406,8 +360,10 @@ print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
 # %% five-back
 # To get a map's matrix, apply the map to the rows of the identity.
-W_q, W_k = turn(d2l.eye(width), -5 * omega), 4 * d2l.eye(width)
-Q, K = P[:20] @ W_q, P[:20] @ W_k
+W_q = turn(d2l.eye(width), -5 * omega)
+W_k = 4 * d2l.eye(width)
+Q = P[:20] @ W_q
+K = P[:20] @ W_k
 back_weights = tf.nn.softmax(Q @ d2l.transpose(K) / math.sqrt(width))
 d2l.show_heatmaps(
     back_weights[tf.newaxis, tf.newaxis],
@@ -418,40 +374,14 @@ d2l.show_heatmaps(
 )
 
 
-# %% rotary
-class RotaryAttention(d2l.DotProductAttention):
-    """Attention that first turns queries and keys by their positions."""
-
-    def call(self, queries, keys, values, valid_lens=None, training=None):
-        queries, keys = self.rotate(queries), self.rotate(keys)
-        return super().call(queries, keys, values, valid_lens, training)
-
-    def rotate(self, X):
-        position = d2l.arange(X.shape[1], dtype=X.dtype)[:, tf.newaxis]
-        pair = d2l.arange(X.shape[2] // 2, dtype=X.dtype)
-        return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
-
-
-# %% rotary-scores
-q, k_ = d2l.normal((2, 1, width))
-rotary = RotaryAttention(0)
-Q, K = (rotary.rotate(tf.broadcast_to(x, (1, 60, width))) for x in (q, k_))
-scores = d2l.numpy(Q @ tf.linalg.matrix_transpose(K))[0]
-diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
-
-# %% rotary-check
-gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
-print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
-print(f"largest gap at any one distance: {gap:.4f}")
-
-
 # %% task
 def draw_sequences(count, length=8):
     """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
     tokens = np.random.randint(2, 10, (count, length))
-    # Two different positions: one for the 0, and one for the 1.
-    positions = np.random.rand(count, length).argsort(axis=1)[:, :2]
-    np.put_along_axis(tokens, positions, np.array([[0, 1]]), axis=1)
+    order = np.random.rand(count, length).argsort(axis=1)
+    positions = order[:, :2]  # two different ones
+    np.put_along_axis(tokens, positions[:, :1], 0, axis=1)
+    np.put_along_axis(tokens, positions[:, 1:], 1, axis=1)
     return tokens, (positions[:, 0] < positions[:, 1]).astype("float32")
 
 
@@ -481,13 +411,22 @@ class LearnedPositionalEncoding(keras.layers.Layer):
 class Reader(keras.Model):
     """Embedding, positions, self-attention, and a yes or no for the sequence."""
 
-    def __init__(self, positions, causal=False, num_hiddens=32):
+    def __init__(self, positions, causal=False, num_hiddens=32, num_heads=4):
         super().__init__()
         self.embedding = make_table(10, num_hiddens)
-        self.positions, self.causal = positions, causal
-        self.attention = d2l.MultiHeadAttention(num_hiddens, 4, 0)
-        hidden = keras.layers.Dense(num_hiddens, activation="relu")
-        self.answer = keras.Sequential([hidden, keras.layers.Dense(1)])
+        self.positions = positions
+        self.causal = causal
+        self.attention = make_attention(num_hiddens, num_heads)
+        self.answer = keras.Sequential(
+            [
+                keras.layers.Dense(
+                    num_hiddens,
+                    activation="relu",
+                    kernel_initializer=make_initializer(),
+                ),
+                keras.layers.Dense(1, kernel_initializer=make_initializer()),
+            ]
+        )
 
     def call(self, tokens):
         X = self.positions(self.embedding(tokens))
@@ -495,71 +434,74 @@ class Reader(keras.Model):
         return tf.squeeze(self.answer(tf.reduce_mean(Y, axis=1)), axis=-1)
 
 
-# %% train
-def fit(readers, tokens, labels):
-    """Train readers of one kind side by side: stacked, their weights have one more axis."""
-    reader_weights = [reader.get_weights() for reader in readers]
-    stacked = [np.stack(arrays) for arrays in zip(*reader_weights, strict=True)]
-    weights = [tf.Variable(array) for array in stacked]
-    adam = keras.optimizers.Adam(8e-3)
-    adam.build(weights)
+def fixed_reader():
+    return Reader(d2l.PositionalEncoding(32, dropout=0))
 
-    def model_loss(weights_and_batch):
-        """Return the loss of one reader, with its own weights and its own batch."""
-        weights, tokens, labels = weights_and_batch
-        logits, _ = readers[0].stateless_call(weights, [], tokens)
-        return tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
+
+# %% train
+cross_entropy = keras.losses.BinaryCrossentropy(from_logits=True)
+
+
+def train(make_reader, seed):
+    """Train a reader on sequences of 8 tokens, starting from this seed."""
+    keras.utils.set_random_seed(seed)
+    # Drawn before the loop, since TensorFlow takes batches from a dataset.
+    tokens, labels = draw_sequences(120 * 128)
+    batches = tf.data.Dataset.from_tensor_slices((tokens, labels)).batch(128)
+    reader = make_reader()
+    reader(tokens[:1])  # creates the weights
+    optimizer = keras.optimizers.Adam(8e-3)
+    optimizer.build(reader.trainable_weights)
 
     @tf.function
     def step(tokens, labels):
         with tf.GradientTape() as tape:
-            losses = tf.vectorized_map(model_loss, (weights, tokens, labels))
-            total = tf.reduce_sum(tf.reduce_mean(losses, axis=1))
-        adam.apply(tape.gradient(total, weights), weights)
+            loss = cross_entropy(labels, reader(tokens))
+        gradients = tape.gradient(loss, reader.trainable_weights)
+        optimizer.apply(gradients, reader.trainable_weights)
 
-    for batch in zip(tokens, labels, strict=True):
+    for batch in batches:
         step(*batch)
-    for i, reader in enumerate(readers):
-        reader.set_weights([weight[i] for weight in weights])
+    return reader
 
 
-def train(make_reader, seeds=range(5)):
-    """Train a reader for each seed on sequences of 8 tokens."""
-    readers, batches = [], []
-    for seed in seeds:
-        keras.utils.set_random_seed(seed)
-        examples = draw_sequences(120 * 128)
-        batches.append([np.split(array, 120) for array in examples])
-        readers.append(halve(make_reader(), draw_sequences(1)[0]))
-    # The tokens' shape is (steps, readers, batch, tokens); labels lack the last axis.
-    tokens, labels = (np.stack(arrays, axis=1) for arrays in zip(*batches, strict=True))
-    fit(readers, tokens, labels)
-    return readers
+fixed_readers = [train(fixed_reader, seed) for seed in range(5)]
+reader = fixed_readers[0]
 
 
-reader = train(lambda: Reader(d2l.PositionalEncoding(32, 0)))[0]
-example = d2l.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
-reader(example)
-weights = reader.attention.attention_weights
+# %% show-attention
+def show_attention(tokens, xlabel):
+    """Show what each token attends to, with frames around the 0 and the 1."""
+    reader(d2l.tensor([tokens]))
+    d2l.show_heatmaps(
+        reader.attention.attention_weights,
+        xlabel=xlabel,
+        ylabel="Queries",
+        titles=[f"Head {h + 1}" for h in range(4)],
+        figsize=(8, 2.5),
+        cmap="Blues",
+        xticklabels=[str(token) for token in tokens],
+        yticklabels=[str(token) for token in tokens],
+        marks=np.array(tokens) < 2,
+    )
+
 
 # %% trained-maps tags=["tolerance:levels=16"]
-d2l.show_heatmaps(
-    weights,
-    xlabel="Keys",
-    ylabel="Queries",
-    titles=[f"Head {h + 1}" for h in range(4)],
-    figsize=(8, 4),
-    cmap="Blues",
-)
+show_attention([5, 3, 0, 7, 2, 1, 9, 4], "Keys: the 0 comes first")
+
+# %% exchanged-maps tags=["tolerance:levels=16"]
+show_attention([5, 3, 1, 7, 2, 0, 9, 4], "Keys: the 1 comes first")
 
 # %% found
 tokens, labels = draw_sequences(1000)
 reader(tokens)
-received = np.mean(reader.attention.attention_weights, axis=2)
-# Shares of weight, of shape (sequences, heads).
-zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0, 1))
-zero_is_first = (labels > 0)[:, None]
-first, last = np.where(zero_is_first, (zero, one), (one, zero))
+weights = d2l.numpy(reader.attention.attention_weights)
+received = weights.mean(axis=2)  # (sequences, heads, keys)
+zero = (received * (tokens == 0)[:, np.newaxis]).sum(axis=2)  # (sequences, heads)
+one = (received * (tokens == 1)[:, np.newaxis]).sum(axis=2)
+zero_is_first = (labels > 0)[:, np.newaxis]
+first = np.where(zero_is_first, zero, one)
+last = np.where(zero_is_first, one, zero)
 
 # %% found-shares tags=["tolerance:absolute=0.02"]
 print("    on 0    on 1   on the first   on the last")
@@ -571,87 +513,78 @@ for h in range(4):
 
 
 # %% without-positions
-def attention_accuracy(queries, keys, values):
-    Y = reader.attention(queries, keys, values)
+def attention_accuracy(reader, in_scores=True, in_values=True):
+    """Return the share right, with positions in queries and keys, in values, or both."""
+    X = reader.embedding(tokens)
+    X_with_P = reader.positions(X)
+    queries = X_with_P if in_scores else X
+    values = X_with_P if in_values else X
+    Y = reader.attention(queries, queries, values)
     answers = tf.squeeze(reader.answer(tf.reduce_mean(Y, axis=1)), axis=-1)
     return np.mean((answers > 0) == (labels > 0))
 
 
-X = reader.embedding(tokens)
-X_with_P = reader.positions(X)
-full_accuracy = attention_accuracy(X_with_P, X_with_P, X_with_P)
-scores_accuracy = attention_accuracy(X_with_P, X_with_P, X)
-values_accuracy = attention_accuracy(X, X, X_with_P)
+full_accuracies = [attention_accuracy(reader) for reader in fixed_readers]
+scores_accuracies = [
+    attention_accuracy(reader, in_values=False) for reader in fixed_readers
+]
+values_accuracies = [
+    attention_accuracy(reader, in_scores=False) for reader in fixed_readers
+]
 
-# %% without-positions-shown tags=["tolerance:absolute=0.02"]
-print(f"share right, positions everywhere:                {full_accuracy:.3f}")
-print(f"share right, positions in queries and keys alone: {scores_accuracy:.3f}")
-print(f"share right, positions in values alone:           {values_accuracy:.3f}")
-
-
-# %% five-readers
-# The same sequences for every reader.
-tests = {length: draw_sequences(500, length) for length in (8, 16, 32, 64)}
-
-
-def accuracy(reader, length):
-    """Return the share of sequences of this length that the reader gets right."""
-    tokens, labels = tests[length]
-    return np.mean((reader(tokens) > 0) == (labels > 0)).item()
-
-
-def rotary_reader():
-    reader = Reader(keras.layers.Identity())
-    reader.attention.attention = RotaryAttention(0)
-    return reader
-
-
-readers = {
-    "fixed": lambda: Reader(d2l.PositionalEncoding(32, 0)),
-    "learned": lambda: Reader(LearnedPositionalEncoding(32, max_len=64)),
-    "rotary": rotary_reader,
-    "mask": lambda: Reader(keras.layers.Identity(), causal=True),
-    "fixed_mask": lambda: Reader(d2l.PositionalEncoding(32, 0), causal=True),
+# %% without-positions-shown tags=["tolerance:absolute=0.1"]
+results = {
+    "everywhere": full_accuracies,
+    "in queries and keys alone": scores_accuracies,
+    "in values alone": values_accuracies,
 }
+d2l.print_ranges(results, ["share right"], "positions", digits=3)
 
-# %% past-the-end
-results = {}
-for name, make_reader in readers.items():
-    keras.utils.clear_session()  # frees the memory of earlier readers
-    results[name] = [
-        [accuracy(reader, length) for length in tests] for reader in train(make_reader)
-    ]
 
-# %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
-names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-xs = [[*tests]] * len(names)
-ys = []
-print("".join(f"{length:>15}" for length in tests), "  tokens")
-for name, runs in zip(names, results.values(), strict=True):
-    by_length = list(zip(*runs, strict=True))
-    medians = [statistics.median(shares) for shares in by_length]
-    ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
-    print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
-    print("".join(f"{text:>15}" for text in ranges))
-    ys.append(medians)
-for i, length in enumerate(tests):  # the ranges, as bars beside each other
-    for j, runs in enumerate(results.values()):
-        xs.append([length + j / 2] * 2)
-        ys.append([min(run[i] for run in runs), max(run[i] for run in runs)])
-d2l.plot(
-    xs,
-    ys,
+# %% fifteen-readers
+def learned_reader():
+    return Reader(LearnedPositionalEncoding(32, max_len=64))
+
+
+def causal_reader():
+    return Reader(keras.layers.Identity(), causal=True)
+
+
+# The same sequences for every reader.
+lengths = [8, 16, 32, 64]
+tests = [draw_sequences(500, length) for length in lengths]
+
+
+def accuracies(reader):
+    """Return the share of sequences that the reader gets right, for each length."""
+    shares = []
+    for tokens, labels in tests:
+        is_right = (reader(tokens) > 0) == (labels > 0)
+        shares.append(np.mean(is_right))
+    return shares
+
+
+runs = [
+    [accuracies(reader) for reader in fixed_readers],
+    [accuracies(train(learned_reader, seed)) for seed in range(5)],
+    [accuracies(train(causal_reader, seed)) for seed in range(5)],
+]
+
+# %% past-the-end tags=["tolerance:absolute=0.25", "tolerance:points=50"]
+names = ["fixed encoding", "learned table", "causal mask"]
+results = dict(zip(names, runs, strict=True))
+d2l.print_ranges(results, lengths, "tokens")
+d2l.plot_ranges(
+    lengths,
+    results,
     xlabel="Tokens (trained on 8)",
     ylabel="Share right",
     ylim=(0, 1.05),
-    figsize=(6, 4),
-    legend=names,
 )
-# The default location, "best", depends on the numbers.
-d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
-X, b_k = d2l.normal((1, 4, 8)), d2l.normal((8,))
+X = d2l.normal((1, 4, 8))
+b_k = d2l.normal((8,))
 scores = X @ tf.linalg.matrix_transpose(X)
 shifted = X @ tf.linalg.matrix_transpose(X + b_k)
 difference = tf.reduce_max(abs(tf.nn.softmax(scores) - tf.nn.softmax(shifted)))
@@ -669,20 +602,22 @@ def diversity(X):
 
 def stack_up(layers, skip=False, sharpness=1):
     """Return the diversity before the first layer, and after each."""
-    X = d2l.PositionalEncoding(64, 0)(start)
+    X = d2l.PositionalEncoding(64, dropout=0)(start)
     curve = [diversity(X)]
     for layer in layers:
         pooled = layer(sharpness * X, X, X)
-        X = pooled + X if skip else pooled * tf.norm(X) / tf.norm(pooled)
+        X = X + pooled if skip else pooled * tf.norm(X) / tf.norm(pooled)
         curve.append(diversity(X))
     return curve
 
 
 start = d2l.normal((1, 16, 64))
-blocks = [
-    halve(d2l.MultiHeadAttention(64, 4, 0), start, start, start) for _ in range(8)
+blocks = [make_attention(64, num_heads=4) for _ in range(8)]
+curves = [
+    stack_up(blocks),
+    stack_up(blocks, sharpness=10),
+    stack_up(blocks, skip=True),
 ]
-curves = [stack_up(blocks), stack_up(blocks, sharpness=10), stack_up(blocks, skip=True)]
 
 # %% solution-stacking-figure
 d2l.plot(
@@ -710,16 +645,14 @@ tokens, _ = draw_sequences(500)
 difference = tf.reduce_max(abs(reader(tokens) - reader(mirror(tokens))))
 print(f"largest difference between the answers to both: {difference:.5f}")
 
+
 # %% solution-causal
-causal_lens = d2l.arange(1, n + 1)[tf.newaxis]  # (batch, queries)
+def causal_attention(X):
+    return small_attention(X, X, X, causal=True)
+
+
 X = d2l.normal((1, n, d))
-
-
-def attend_causally(X):
-    return small_attention(X, X, X, tf.repeat(causal_lens, len(X), axis=0))
-
-
-causal_map = d2l.numpy(influence(attend_causally, X))
+causal_map = d2l.numpy(influence(causal_attention, X))
 
 # %% solution-causal-map
 print("any influence of the future:", "yes" if np.triu(causal_map, 1).any() else "no")
@@ -731,10 +664,15 @@ d2l.show_heatmaps(
     cmap="Blues",
 )
 
+
 # %% solution-fading
+def shrinking_rnn(X):
+    return rnn(X, 0.8 * W_hh)
+
+
 n_far = 24
 X = d2l.normal((1, n_far, d))
-fading_layers = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading_layers = [rnn, shrinking_rnn, self_attention]
 fading_curves = [influence(layer, X)[:, 0] for layer in fading_layers]
 
 # %% solution-fading-figure
@@ -753,90 +691,17 @@ d2l.plot(
 # %% solution-dilated
 def count_layers(n, growth):
     """Count layers with k = 3 until the first of n tokens reaches the last output."""
-    signal, kernel, depth = tf.one_hot([[0]], n, axis=1), d2l.ones((3, 1, 1)), 0
+    signal = tf.one_hot([[0]], n, axis=1)
+    kernel = d2l.ones((3, 1, 1))
+    depth = 0
     while signal[0, -1, 0] == 0:
         step = growth**depth
         signal = tf.nn.convolution(signal, kernel, padding="SAME", dilations=[step])
-        signal, depth = tf.minimum(signal, 1), depth + 1  # 1 if it arrives, else 0
+        signal = tf.minimum(signal, 1)  # 1 if it arrives, else 0
+        depth += 1
     return depth
 
 
 print("   n   plain  dilated")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{count_layers(length, 1):>8}{count_layers(length, 3):>9}")
-
-# %% solution-decoding
-layer, encoding = small_attention, PositionalEncoding(d, 0)
-
-
-def decode_token(x, keys, values):
-    """Return the output of a new token, and the cache with its key and value."""
-    keys = d2l.concat([keys, layer.W_k(x)], axis=1)
-    values = d2l.concat([values, layer.W_v(x)], axis=1)
-    # cut into heads; transpose_output puts them together again
-    heads = [layer.transpose_qkv(array) for array in (layer.W_q(x), keys, values)]
-    pooled = layer.transpose_output(layer.attention(*heads))
-    return layer.W_o(pooled), keys, values
-
-
-tokens = d2l.normal((1, n, d))
-keys = values = tokens[:, :0]  # the cache, still empty
-outputs = []
-for i in range(n):
-    x = encoding(tokens[:, i : i + 1], offset=i)
-    y, keys, values = decode_token(x, keys, values)
-    outputs.append(y)
-
-# %% solution-decoding-cost
-full_input = encoding(tokens)
-full_output = layer(full_input, full_input, full_input, causal_lens)
-difference = tf.reduce_max(abs(full_output - d2l.concat(outputs, axis=1)))
-print(f"largest difference: {difference:.5f}")
-print("tokens  without cache  with cache")
-for length in (10, 100, 1000):
-    x, all_tokens = d2l.zeros((1, 1, d)), d2l.zeros((1, length, d))
-    cache = d2l.zeros((1, length - 1, d))
-    plain_count = d2l.multiply_adds(layer, x, all_tokens, all_tokens)
-    cached_count = d2l.multiply_adds(
-        lambda *inputs: decode_token(*inputs)[0], x, cache, cache
-    )
-    print(f"{length:>6}{plain_count:>15,}{cached_count:>12,}")
-
-
-# %% solution-relative
-class RelativeAttention(keras.layers.Layer):
-    """Attention that adds to each key a learned vector for its distance."""
-
-    def __init__(self, num_hiddens, max_distance):
-        super().__init__()
-        self.W_q, self.W_k, self.W_v = (
-            keras.layers.Dense(num_hiddens, use_bias=False) for _ in range(3)
-        )
-        self.table = make_table(2 * max_distance + 1, num_hiddens)
-        self.max_distance = max_distance
-
-    def scores(self, X):
-        Q, K, position = self.W_q(X), self.W_k(X), d2l.arange(X.shape[1])
-        distance = position[:, tf.newaxis] - position  # i - j
-        far = self.max_distance
-        row = tf.clip_by_value(distance, -far, far) + far
-        keys = K[:, tf.newaxis] + self.table(row)  # (batch, queries, keys, num_hiddens)
-        products = d2l.reduce_sum(Q[:, :, tf.newaxis] * keys, axis=-1)
-        return products / math.sqrt(X.shape[-1])
-
-    def call(self, X):
-        return tf.nn.softmax(self.scores(X)) @ self.W_v(X)
-
-
-four_tokens = d2l.normal((1, 4, d))
-relative = RelativeAttention(d, max_distance=3)
-# The four tokens are at 0 to 3 and at 7 to 10.
-repeated = d2l.concat([four_tokens, d2l.normal((1, 3, d)), four_tokens], axis=1)
-scores = relative.scores(repeated)[0]
-reversed_output = relative(four_tokens[:, ::-1])[:, ::-1]
-
-# %% solution-relative-shown
-difference = tf.reduce_max(abs(scores[:4, :4] - scores[7:, 7:]))
-print(f"scores at 0 and at 7: largest difference {difference:.5f}")
-difference = tf.reduce_max(abs(relative(four_tokens) - reversed_output))
-print(f"in the other order: largest difference {difference:.2f}")

@@ -114,7 +114,9 @@ def test_a_cell_has_its_frameworks_name_and_no_tabs(open_page: Open, language: s
 
 def test_consecutive_cells_are_close_together(open_page: Open):
     page = open_page(f"en/{LESSON}")
-    first, second = (page.locator(f"#cell-{name}").bounding_box() for name in ("influence", "influence-heatmaps"))
+    first, second = (
+        page.locator(f"#cell-{name}").bounding_box() for name in ("influence", "influence-heatmaps")
+    )
     assert 0 < second["y"] - (first["y"] + first["height"]) < 10
 
 

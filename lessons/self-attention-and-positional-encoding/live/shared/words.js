@@ -107,7 +107,7 @@
         躲了起來: [0, 2], 闖了禍: [0, 2], 睡了: [0, 2], 跑了: [0, 2], 吃了: [0, 2], 喝了: [0, 2],
       },
       summary: (word, before, after, most, weight) =>
-        `「${word}」原來是 (${before.join(", ")})，現在是 (${after.join(", ")})；它最聽「${most}」的：${weight}。`,
+        `「${word}」原來是 (${before.join(", ")})，現在是 (${after.join(", ")})；它最注意「${most}」：${weight}。`,
     },
     "clock-hands": {
       title: "時鐘指針：位置編碼的一個橫列",

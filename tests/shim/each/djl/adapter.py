@@ -80,7 +80,7 @@ class Adapter:
 
     @staticmethod
     def new_reader(names: Names, kind: str) -> JavaObject:
-        return names["initialize"](names["readers"][kind](), Code("new Shape(1, 8)"))
+        return names["initialize"](names[f"{kind}_reader"](), Code("new Shape(1, 8)"))
 
     def lesson_reader(self, names: Names, kind: str = "") -> tuple[Arrays, JavaObject]:
         reader = self.new_reader(names, kind) if kind else names["reader"]
@@ -93,10 +93,9 @@ class Adapter:
 
     def lesson_learned_table(self, names: Names) -> list[np.ndarray]:
         """Return the table before and after training, from the same seed."""
-        maker = names["readers"]["learned"]
-        maker.java.run("Engine.getInstance().setRandomSeed(0);")
+        names.java.run("Engine.getInstance().setRandomSeed(0);")
         before = self.new_reader(names, "learned")
-        after = names["train"](maker, 0)
+        after = names["train"](Code("() -> learnedReader()"), 0)
         return [reader.parameters("positions")[0][0] for reader in (before, after)]
 
     @staticmethod

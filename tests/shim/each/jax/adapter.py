@@ -254,8 +254,11 @@ class Adapter(adapter.Adapter):
         variables = {"attention": "attention_variables", "small_attention": "small_variables"}
         return super().lesson_projections(names, variables[layer])
 
-    def lesson_encode(self, layer: nn.Module, X: NDArray[Any], offset: int = 0) -> NDArray[Any]:
-        return np.asarray(layer.apply({}, X, offset=offset))
+    def lesson_encode(
+        self, layer: nn.Module, X: NDArray[Any], offset: int = 0, training: bool = False
+    ) -> NDArray[Any]:
+        rngs = {"dropout": jax.random.key(0)}
+        return np.asarray(layer.apply({}, X, training=training, offset=offset, rngs=rngs))
 
     def lesson_state_names(self, layer: nn.Module) -> list[str]:
         return [*layer.init(jax.random.key(0), np.zeros((1, 8, layer.num_hiddens), "float32"))]
@@ -266,10 +269,11 @@ class Adapter(adapter.Adapter):
     def lesson_reader(
         self, names: dict[str, Any], kind: str = ""
     ) -> tuple[adapter.Arrays, Callable[[NDArray[Any]], NDArray[Any]]]:
-        reader = names["readers"][kind] if kind else names["reader"]
-        variables = names["variables"]
         if kind:
+            reader = names[f"{kind}_reader"]
             variables = reader.init(jax.random.key(0), np.zeros((1, 8), "int32"))
+        else:
+            reader, variables = names["reader"]
         parts = variables["params"]
 
         def answers(tokens: NDArray[Any]) -> NDArray[Any]:
@@ -286,9 +290,9 @@ class Adapter(adapter.Adapter):
         return arrays | self.projections({"params": parts["attention"]}), answers
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
-        reader = names["readers"]["learned"]
-        start = reader.init(jax.random.key(0), names["example"])
-        first = jax.tree.map(lambda seeds: seeds[0], names["train"](reader))
+        reader = names["learned_reader"]
+        start = reader.init(jax.random.key(0), np.zeros((1, 8), "int32"))
+        _, first = names["train"](reader, 0)
         return [_table(start), _table(first)]
 
     def lesson_weights(
