@@ -546,39 +546,6 @@ for (int i = 0; i < 3; i++) {
     System.out.println("%s -> %.0f".formatted(example, examples.labels().getFloat(i)));
 }
 
-// %% learned-positions
-/** A table of positions, trained like every other weight. */
-class LearnedPositionalEncoding extends AbstractBlock {
-    final IdEmbedding P;
-
-    LearnedPositionalEncoding(int numHiddens, int maxLen) {
-        P = addChildBlock("P", makeEmbedding(maxLen, numHiddens, 1));
-    }
-
-    @Override
-    protected void initializeChildBlocks(
-            NDManager manager, DataType type, Shape... inputShapes) {
-        P.initialize(manager, type, new Shape(inputShapes[0].get(1)));
-    }
-
-    @Override
-    protected NDList forwardInternal(
-            ParameterStore store,
-            NDList inputs,
-            boolean training,
-            PairList<String, Object> more) {
-        var X = inputs.head();
-        var position = X.getManager().arange((int) X.size(1));
-        var vectors = P.forward(store, new NDList(position), training).head();
-        return new NDList(X.add(vectors));
-    }
-
-    @Override
-    public Shape[] getOutputShapes(Shape[] inputShapes) {
-        return inputShapes;
-    }
-}
-
 // %% reader
 /** Embedding, positions, self-attention, and a yes or no for the sequence. */
 class Reader extends AbstractBlock {
@@ -762,6 +729,39 @@ results.put("everywhere", fullAccuracies);
 results.put("in queries and keys alone", scoresAccuracies);
 results.put("in values alone", valuesAccuracies);
 Ranges.print(results, List.of("share right"), "positions", 3);
+
+// %% learned-positions
+/** A table of positions, trained like every other weight. */
+class LearnedPositionalEncoding extends AbstractBlock {
+    final IdEmbedding P;
+
+    LearnedPositionalEncoding(int numHiddens, int maxLen) {
+        P = addChildBlock("P", makeEmbedding(maxLen, numHiddens, 1));
+    }
+
+    @Override
+    protected void initializeChildBlocks(
+            NDManager manager, DataType type, Shape... inputShapes) {
+        P.initialize(manager, type, new Shape(inputShapes[0].get(1)));
+    }
+
+    @Override
+    protected NDList forwardInternal(
+            ParameterStore store,
+            NDList inputs,
+            boolean training,
+            PairList<String, Object> more) {
+        var X = inputs.head();
+        var position = X.getManager().arange((int) X.size(1));
+        var vectors = P.forward(store, new NDList(position), training).head();
+        return new NDList(X.add(vectors));
+    }
+
+    @Override
+    public Shape[] getOutputShapes(Shape[] inputShapes) {
+        return inputShapes;
+    }
+}
 
 // %% fifteen-readers
 Reader learnedReader() {

@@ -398,26 +398,12 @@ for tokens, label in zip(*draw_sequences(np.random.default_rng(22), 3), strict=T
     print(tokens.tolist(), "->", int(label))
 
 
-# %% learned-positions
+# %% reader
 def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; Flax draws shorter ones."""
     return nn.Embed(rows, width, embedding_init=nn.initializers.normal(stddev=1))
 
 
-class LearnedPositionalEncoding(nn.Module):
-    """A table of positions, trained like every other weight."""
-
-    num_hiddens: int
-    max_len: int
-
-    def setup(self):
-        self.P = make_table(self.max_len, self.num_hiddens)
-
-    def __call__(self, X):
-        return X + self.P(jnp.arange(X.shape[1]))
-
-
-# %% reader
 class Reader(nn.Module):
     """Embedding, positions, self-attention, and a yes or no for the sequence."""
 
@@ -560,6 +546,20 @@ results = {
     "in values alone": values_accuracies,
 }
 d2l.print_ranges(results, ["share right"], "positions", digits=3)
+
+
+# %% learned-positions
+class LearnedPositionalEncoding(nn.Module):
+    """A table of positions, trained like every other weight."""
+
+    num_hiddens: int
+    max_len: int
+
+    def setup(self):
+        self.P = make_table(self.max_len, self.num_hiddens)
+
+    def __call__(self, X):
+        return X + self.P(jnp.arange(X.shape[1]))
 
 
 # %% fifteen-readers

@@ -369,7 +369,7 @@ for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
-# %% learned-positions
+# %% reader
 def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; MLX draws shorter ones."""
     embedding = nn.Embedding(rows, width)
@@ -377,18 +377,6 @@ def make_table(rows, width):
     return embedding
 
 
-class LearnedPositionalEncoding(nn.Module):
-    """A table of positions, trained like every other weight."""
-
-    def __init__(self, num_hiddens, max_len):
-        super().__init__()
-        self.P = make_table(max_len, num_hiddens)
-
-    def __call__(self, X):
-        return X + self.P(mx.arange(X.shape[1]))
-
-
-# %% reader
 class Reader(nn.Module):
     """Embedding, positions, self-attention, and a yes or no for the sequence."""
 
@@ -507,6 +495,18 @@ results = {
     "in values alone": values_accuracies,
 }
 d2l.print_ranges(results, ["share right"], "positions", digits=3)
+
+
+# %% learned-positions
+class LearnedPositionalEncoding(nn.Module):
+    """A table of positions, trained like every other weight."""
+
+    def __init__(self, num_hiddens, max_len):
+        super().__init__()
+        self.P = make_table(max_len, num_hiddens)
+
+    def __call__(self, X):
+        return X + self.P(mx.arange(X.shape[1]))
 
 
 # %% fifteen-readers

@@ -378,19 +378,6 @@ for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
-# %% learned-positions
-class LearnedPositionalEncoding(nn.Block):
-    """A table of positions, trained like every other weight."""
-
-    def __init__(self, num_hiddens, max_len):
-        super().__init__()
-        normal = init.Normal(1)
-        self.P = nn.Embedding(max_len, num_hiddens, weight_initializer=normal)
-
-    def forward(self, X):
-        return X + self.P(np.arange(X.shape[1]))
-
-
 # %% reader
 class Reader(nn.Block):
     """Embedding, positions, self-attention, and a yes or no for the sequence."""
@@ -508,6 +495,19 @@ results = {
     "in values alone": values_accuracies,
 }
 d2l.print_ranges(results, ["share right"], "positions", digits=3)
+
+
+# %% learned-positions
+class LearnedPositionalEncoding(nn.Block):
+    """A table of positions, trained like every other weight."""
+
+    def __init__(self, num_hiddens, max_len):
+        super().__init__()
+        normal = init.Normal(1)
+        self.P = nn.Embedding(max_len, num_hiddens, weight_initializer=normal)
+
+    def forward(self, X):
+        return X + self.P(np.arange(X.shape[1]))
 
 
 # %% fifteen-readers

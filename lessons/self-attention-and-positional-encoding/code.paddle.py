@@ -378,19 +378,6 @@ for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
-# %% learned-positions
-class LearnedPositionalEncoding(nn.Layer):
-    """A table of positions, trained like every other weight."""
-
-    def __init__(self, num_hiddens, max_len):
-        super().__init__()
-        normal = nn.initializer.Normal()
-        self.P = nn.Embedding(max_len, num_hiddens, weight_attr=normal)
-
-    def forward(self, X):
-        return X + self.P(paddle.arange(X.shape[1]))
-
-
 # %% reader
 class Reader(nn.Layer):
     """Embedding, positions, self-attention, and a yes or no for the sequence."""
@@ -511,6 +498,19 @@ results = {
     "in values alone": values_accuracies,
 }
 d2l.print_ranges(results, ["share right"], "positions", digits=3)
+
+
+# %% learned-positions
+class LearnedPositionalEncoding(nn.Layer):
+    """A table of positions, trained like every other weight."""
+
+    def __init__(self, num_hiddens, max_len):
+        super().__init__()
+        normal = nn.initializer.Normal()
+        self.P = nn.Embedding(max_len, num_hiddens, weight_attr=normal)
+
+    def forward(self, X):
+        return X + self.P(paddle.arange(X.shape[1]))
 
 
 # %% fifteen-readers

@@ -358,18 +358,6 @@ for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
-# %% learned-positions
-class LearnedPositionalEncoding(nn.Module):
-    """A table of positions, trained like every other weight."""
-
-    def __init__(self, num_hiddens, max_len):
-        super().__init__()
-        self.P = nn.Embedding(max_len, num_hiddens)
-
-    def forward(self, X):
-        return X + self.P(torch.arange(X.shape[1]))
-
-
 # %% reader
 class Reader(nn.Module):
     """Embedding, positions, self-attention, and a yes or no for the sequence."""
@@ -487,6 +475,18 @@ results = {
     "in values alone": values_accuracies,
 }
 d2l.print_ranges(results, ["share right"], "positions", digits=3)
+
+
+# %% learned-positions
+class LearnedPositionalEncoding(nn.Module):
+    """A table of positions, trained like every other weight."""
+
+    def __init__(self, num_hiddens, max_len):
+        super().__init__()
+        self.P = nn.Embedding(max_len, num_hiddens)
+
+    def forward(self, X):
+        return X + self.P(torch.arange(X.shape[1]))
 
 
 # %% fifteen-readers

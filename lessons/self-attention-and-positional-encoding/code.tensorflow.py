@@ -389,25 +389,13 @@ for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
-# %% learned-positions
+# %% reader
 def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; Keras draws far shorter ones."""
     normal = keras.initializers.RandomNormal(stddev=1)
     return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
 
 
-class LearnedPositionalEncoding(keras.layers.Layer):
-    """A table of positions, trained like every other weight."""
-
-    def __init__(self, num_hiddens, max_len):
-        super().__init__()
-        self.P = make_table(max_len, num_hiddens)
-
-    def call(self, X):
-        return X + self.P(d2l.arange(X.shape[1]))
-
-
-# %% reader
 class Reader(keras.Model):
     """Embedding, positions, self-attention, and a yes or no for the sequence."""
 
@@ -539,6 +527,18 @@ results = {
     "in values alone": values_accuracies,
 }
 d2l.print_ranges(results, ["share right"], "positions", digits=3)
+
+
+# %% learned-positions
+class LearnedPositionalEncoding(keras.layers.Layer):
+    """A table of positions, trained like every other weight."""
+
+    def __init__(self, num_hiddens, max_len):
+        super().__init__()
+        self.P = make_table(max_len, num_hiddens)
+
+    def call(self, X):
+        return X + self.P(d2l.arange(X.shape[1]))
 
 
 # %% fifteen-readers

@@ -21,7 +21,7 @@
         sat: [0, 2], purred: [0, 2], slept: [0, 2], ran: [0, 2], ate: [0, 2], drank: [0, 2],
       },
       summary: (word, before, after, most, weight) =>
-        `“${word}” was (${before.join(", ")}) and is now (${after.join(", ")}); it listens most to “${most}”: ${weight}.`,
+        `“${word}” was (${before.join(", ")}) and is now (${after.join(", ")}); it attends most to “${most}”: ${weight}.`,
     },
     "clock-hands": {
       title: "Clock hands: one row of the positional encoding",
