@@ -527,7 +527,7 @@ def test_training_follows_budget(assert_budget):
 def examples_by_size(adapter, cells) -> dict[int, list[np.ndarray]]:
     """Return the letters, digits, questions and answers of each test set."""
     examples = {}
-    for size, test_set in cells["train"].names["tests"].items():
+    for size, test_set in cells["accuracies"].names["tests"].items():
         examples[size] = [x.astype(int) for x in adapter.lesson_arrays(test_set)]
         letters, digits, questions, answers = examples[size]
         assert letters.shape == digits.shape == (500, size)

@@ -36,7 +36,10 @@ Engine.getInstance().setRandomSeed(0);
 var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
 var parameters = new ParameterStore(manager, false);
 
-/** Return a layer's output; no layer of this lesson does anything else in training. */
+/**
+ * Return a layer's output. Blocks call this for their parts too, past the store and the
+ * flag that they are given: all share one store, and none has dropout.
+ */
 NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
@@ -47,7 +50,10 @@ NDArray evaluate(Block layer, NDArray... inputs) {
     return layer;
 }
 
-/** Return a number as an array; DJL frees a plain number's before the backward pass. */
+/**
+ * Return a number as an array. DJL would make one of a plain number as well, but free
+ * it before the backward pass needs it.
+ */
 NDArray makeScalar(NDManager manager, double number) {
     return manager.full(new Shape(1), (float) number);
 }
@@ -120,13 +126,14 @@ for (int i = 0; i < 3; i++) {
 }
 
 // %% batches
-var shapes = List.of(new Shape(2, 3, 4), new Shape(2, 5, 4), new Shape(2, 5, 6));
-var batch = shapes.stream().map(shape -> manager.randomNormal(shape)).toList();
-System.out.println("queries" + " " + batch.get(0).getShape());
-System.out.println("keys   " + " " + batch.get(1).getShape());
-System.out.println("values " + " " + batch.get(2).getShape());
-answers = attend(batch.get(0), batch.get(1), batch.get(2));
-System.out.println("answers" + " " + answers.getShape());
+queries = manager.randomNormal(new Shape(2, 3, 4));
+keys = manager.randomNormal(new Shape(2, 5, 4));
+values = manager.randomNormal(new Shape(2, 5, 6));
+answers = attend(queries, keys, values);
+System.out.println("queries " + queries.getShape());
+System.out.println("keys    " + keys.getShape());
+System.out.println("values  " + values.getShape());
+System.out.println("answers " + answers.getShape());
 
 // %% points
 NDArray curve(NDArray x) {
@@ -385,16 +392,6 @@ NDArray maskedWeights(NDArray scores, NDArray isVisible) {
     return NDArrays.where(isVisible, scores, minusInfinity).softmax(-1);
 }
 
-void show(NDList maps, String... titles) {
-    Plots.heatmaps(NDArrays.stack(maps).expandDims(0))
-            .xlabel("Keys")
-            .ylabel("Queries")
-            .titles(titles)
-            .figsize(8, 3)
-            .cmap(ColorMap.BLUES)
-            .show();
-}
-
 Engine.getInstance().setRandomSeed(0);
 var position = manager.arange(5);
 var isReal = position.lt(3).broadcast(5, 5); // three real keys, two of padding
@@ -402,7 +399,13 @@ var causalMask = position.lte(position.expandDims(1)); // no later key
 scores = manager.randomNormal(new Shape(5, 5));
 var masks = List.of(isReal, causalMask, isReal.logicalAnd(causalMask));
 maps = new NDList(masks.stream().map(mask -> maskedWeights(scores, mask)).toList());
-show(maps, "Padding", "Causal", "Both");
+Plots.heatmaps(NDArrays.stack(maps).expandDims(0))
+        .xlabel("Keys")
+        .ylabel("Queries")
+        .titles("Padding", "Causal", "Both")
+        .figsize(8, 3)
+        .cmap(ColorMap.BLUES)
+        .show();
 
 // %% last-queries
 /** Return the scaled attention of these queries over X, with these masks. */
@@ -448,7 +451,11 @@ String LETTERS = "abcdefghijklmnopqrstuvwxyz";
 
 record Examples(NDList inputs, NDArray answers) {}
 
-/** Draw entries (a letter and a digit each), letters to ask for, and the answers. */
+/**
+ * Draw entries (a letter and a digit each), letters to ask for, and the answers.
+ *
+ * <p>Return four arrays of whole numbers, each of shape (count, size).
+ */
 Examples drawDictionaries(NDManager manager, int count, int size) {
     // no letter twice
     var alphabets = manager.randomUniform(0, 1, new Shape(count, 26)).argSort(1);
@@ -460,6 +467,7 @@ Examples drawDictionaries(NDManager manager, int count, int size) {
     return new Examples(new NDList(letters, digits, questions), answers);
 }
 
+/** Return names such as p2, for one dictionary's entries. */
 List<String> namePairs(NDArray letters, NDArray digits) {
     var pairs = new ArrayList<String>();
     for (int i = 0; i < letters.size(); i++) {
@@ -496,7 +504,7 @@ class LookUp extends AbstractBlock {
     final Block W_k = addChildBlock("W_k", makeProjection(32, false));
     final Block W_v = addChildBlock("W_v", makeProjection(32, false));
     final Block output = addChildBlock("output", makeProjection(10, true));
-    NDArray weights;
+    NDArray attentionWeights;
 
     /** Take the entries' letters and digits, and the letters asked for. */
     @Override
@@ -504,7 +512,7 @@ class LookUp extends AbstractBlock {
             ParameterStore store,
             NDList inputs,
             boolean training,
-            PairList<String, Object> more) {
+            PairList<String, Object> options) {
         var letters = inputs.get(0);
         var digits = inputs.get(1);
         var questions = inputs.get(2);
@@ -514,8 +522,8 @@ class LookUp extends AbstractBlock {
 
     NDArray answer(NDArray queries, NDArray keys, NDArray values) {
         var scores = scaledDot(evaluate(W_q, queries), evaluate(W_k, keys));
-        weights = scores.softmax(-1);
-        return evaluate(output, weights.matMul(evaluate(W_v, values)));
+        attentionWeights = scores.softmax(-1);
+        return evaluate(output, attentionWeights.matMul(evaluate(W_v, values)));
     }
 
     @Override
@@ -560,6 +568,9 @@ class LookUp extends AbstractBlock {
     return model;
 }
 
+Function<NDManager, Examples> drawBatch = scratch -> drawDictionaries(scratch, 64, 6);
+
+// %% accuracies
 /** Return how often the right digit has the highest score. */
 double accuracy(NDArray scores, NDArray answers) {
     var isRight = scores.argMax(-1).eq(answers);
@@ -595,7 +606,6 @@ double[][] accuracies(List<? extends Block> models) {
     return shares.toArray(double[][]::new);
 }
 
-Function<NDManager, Examples> drawBatch = scratch -> drawDictionaries(scratch, 64, 6);
 var seeds = List.of(0, 1, 2, 3, 4);
 var models = seeds.stream().map(seed -> train(new LookUp(), seed, drawBatch)).toList();
 var lookUpAccuracies = accuracies(models);
@@ -610,7 +620,7 @@ var letters = example.inputs().get(0);
 var digits = example.inputs().get(1);
 var questions = example.inputs().get(2);
 evaluate(models.get(0), letters, digits, questions);
-Plots.heatmaps(models.get(0).weights.expandDims(0))
+Plots.heatmaps(models.get(0).attentionWeights.expandDims(0))
         .xlabel("Entries")
         .ylabel("Letters asked for")
         .figsize(3.5, 3)
@@ -654,7 +664,7 @@ for (int i = 0; i < names.size(); i++) {
 
 // %% removed
 evaluate(model, letters, digits, questions);
-var heaviest = model.weights.argMax(2); // the entry each question looks at
+var heaviest = model.attentionWeights.argMax(2); // what each question looks at
 var isHeaviest = heaviest.oneHot(6).gt(0);
 scores = scaledDot(evaluate(model.W_q, queries), evaluate(model.W_k, entries));
 values = evaluate(model.W_v, entries);
@@ -723,8 +733,8 @@ class AdditiveLookUp extends LookUp {
         var Q = evaluate(W_q, queries);
         var K = evaluate(W_k, keys);
         var everyPair = Q.expandDims(2).add(K.expandDims(1));
-        weights = evaluate(w, everyPair.tanh()).squeeze(-1).softmax(-1);
-        return evaluate(output, weights.matMul(evaluate(W_v, values)));
+        attentionWeights = evaluate(w, everyPair.tanh()).squeeze(-1).softmax(-1);
+        return evaluate(output, attentionWeights.matMul(evaluate(W_v, values)));
     }
 }
 
@@ -744,21 +754,21 @@ class Reverser extends AbstractBlock {
     final Block query = addChildBlock("query", makeEmbedding(8));
     final Block place = addChildBlock("place", makeEmbedding(8));
     final Block output = addChildBlock("output", makeProjection(10, true));
-    NDArray weights;
+    NDArray attentionWeights;
 
     @Override
     protected NDList forwardInternal(
             ParameterStore store,
             NDList inputs,
             boolean training,
-            PairList<String, Object> more) {
+            PairList<String, Object> options) {
         var digits = inputs.head();
         var position = digits.getManager().arange(8);
         var queries = evaluate(query, position);
         var values = evaluate(digit, digits);
         var keys = values.add(evaluate(place, position));
-        weights = scaledDot(queries, keys).softmax(-1);
-        return new NDList(evaluate(output, weights.matMul(values)));
+        attentionWeights = scaledDot(queries, keys).softmax(-1);
+        return new NDList(evaluate(output, attentionWeights.matMul(values)));
     }
 
     @Override
@@ -774,6 +784,7 @@ class Reverser extends AbstractBlock {
     }
 }
 
+// %% solution-reversers
 Examples drawReversals(NDManager manager, int count) {
     var digits = manager.randomInteger(0, 10, new Shape(count, 8), DataType.INT64);
     return new Examples(new NDList(digits), digits.flip(1));
@@ -794,7 +805,7 @@ var reverserAccuracies =
 System.out.print("right:");
 reverserAccuracies.forEach(share -> System.out.printf(" %.3f", share));
 System.out.println();
-Plots.heatmaps(reversers.get(0).weights.get(":1").expandDims(0))
+Plots.heatmaps(reversers.get(0).attentionWeights.get(":1").expandDims(0))
         .xlabel("Digits read")
         .ylabel("Digits written")
         .figsize(3.5, 3)
@@ -811,7 +822,7 @@ var attentionMaps = new ArrayList<NDArray>();
 for (var model : models) {
     var scores = evaluate(model, letters, digits, questions);
     predictions.add(scores.argMax(-1).toLongArray());
-    attentionMaps.add(model.weights.squeeze(1));
+    attentionMaps.add(model.attentionWeights.squeeze(1));
 }
 
 // %% solution-twice-shown tags=["nbval-ignore-output"]

@@ -67,11 +67,12 @@ def draw_normal(seed, *shapes):
     return [jax.random.normal(key, shape) for key, shape in pairs]
 
 
-batch = draw_normal(10, (2, 3, 4), (2, 5, 4), (2, 5, 6))
-print("queries", batch[0].shape)
-print("keys   ", batch[1].shape)
-print("values ", batch[2].shape)
-print("answers", attend(*batch).shape)
+queries, keys, values = draw_normal(10, (2, 3, 4), (2, 5, 4), (2, 5, 6))
+answers = attend(queries, keys, values)
+print("queries", queries.shape)
+print("keys   ", keys.shape)
+print("values ", values.shape)
+print("answers", answers.shape)
 
 
 # %% points
@@ -281,24 +282,20 @@ def masked_weights(scores, is_visible):
     return jax.nn.softmax(jnp.where(is_visible, scores, -jnp.inf))
 
 
-def show(maps, titles):
-    d2l.show_heatmaps(
-        jnp.stack(maps)[None],
-        xlabel="Keys",
-        ylabel="Queries",
-        titles=titles,
-        figsize=(8, 3),
-        cmap="Blues",
-    )
-
-
 position = jnp.arange(5)
 is_real = jnp.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
 causal_mask = position <= position[:, None]  # no later key
 scores = jax.random.normal(jax.random.key(14), (5, 5))
 masks = [is_real, causal_mask, is_real & causal_mask]
 maps = [masked_weights(scores, mask) for mask in masks]
-show(maps, titles=["Padding", "Causal", "Both"])
+d2l.show_heatmaps(
+    jnp.stack(maps)[None],
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["Padding", "Causal", "Both"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
 
 # %% last-queries
 layer = d2l.DotProductAttention(dropout=0)
@@ -309,15 +306,21 @@ print("two queries: keys seen", (weights[0] > 0).sum(axis=-1).tolist())
 difference = jnp.abs(output_last_two - output_all[:, -2:]).max()
 print(f"from the last two of five: largest difference {difference:.4f}")
 
+
 # %% empty-row
+def print_row(name, weights):
+    print(name, *[f"{weight:5.2f}" for weight in weights])
+
+
 is_real = jnp.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
 weights = masked_weights(scores, is_real & causal_mask)
-print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+print_row("by hand:   ", weights[0])
 bias = jnp.where(is_real, 0.0, -jnp.inf)
 _, weights = layer.apply({}, X, X, X, causal=True, score_bias=bias)
-print("the layer: ", *(f"{weight:5.2f}" for weight in weights[0, 0]))
+print_row("the layer: ", weights[0, 0])
 
 # %% own-empty-row
+# As wide as the keys, as JAX asks; the last three numbers are zeros.
 identity = jnp.eye(5, 8)[None]  # with these values, the answers are the weights
 own_weights = jax.nn.dot_product_attention(
     X[:, :, None],
@@ -325,7 +328,7 @@ own_weights = jax.nn.dot_product_attention(
     identity[:, :, None],
     mask=(is_real & causal_mask)[None, None],
 )
-print("JAX's:     ", *(f"{weight:5.2f}" for weight in own_weights[0, 0, 0, :5]))
+print_row("JAX's:     ", own_weights[0, 0, 0, :5])
 
 
 # %% dictionaries
@@ -333,7 +336,10 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def draw_dictionaries(rng, count, size=6):
-    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers.
+
+    Return four arrays of whole numbers, each of shape (count, size).
+    """
     # Drawn with NumPy, since JAX compiles for each new shape.
     letters = rng.random((count, 26)).argsort(axis=1)[:, :size]  # no letter twice
     digits = rng.integers(10, size=(count, size))
@@ -344,7 +350,9 @@ def draw_dictionaries(rng, count, size=6):
 
 
 def name_pairs(letters, digits):
-    return [f"{LETTERS[x]}{y}" for x, y in zip(letters, digits, strict=True)]
+    """Return names such as p2, for one dictionary's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 rng = np.random.default_rng(16)
@@ -359,7 +367,7 @@ class LookUp(nn.Module):
     num_hiddens: int = 32
 
     def setup(self):
-        # Variance 1, as in other frameworks; Flax's default vectors are shorter.
+        # Vectors of variance 1; Flax's default vectors are shorter.
         normal = nn.initializers.normal(stddev=1)
         self.letter = nn.Embed(26, self.num_hiddens, embedding_init=normal)
         self.digit = nn.Embed(10, self.num_hiddens, embedding_init=normal)
@@ -394,20 +402,21 @@ def train_step(state, inputs, answers):
     return state.apply_gradients(grads=gradients)
 
 
-def train(model, seed):
-    """Train a model from this seed; return it with its variables."""
+def train(module, seed):
+    """Train a module from this seed; return a model, the module with its variables."""
     rng = np.random.default_rng(seed)
     letters, digits, questions, _ = draw_dictionaries(rng, 1)  # only for their shapes
-    variables = model.init(jax.random.key(seed), letters, digits, questions)
+    variables = module.init(jax.random.key(seed), letters, digits, questions)
     state = TrainState.create(
-        apply_fn=model.apply, params=variables["params"], tx=optimizer
+        apply_fn=module.apply, params=variables["params"], tx=optimizer
     )
     for _ in range(150):
         letters, digits, questions, answers = draw_dictionaries(rng, 64)
         state = train_step(state, (letters, digits, questions), answers)
-    return model, {"params": state.params}
+    return module, {"params": state.params}
 
 
+# %% accuracies
 # The same questions for every model.
 sizes = [6, 12, 26]
 rng = np.random.default_rng(17)
@@ -417,18 +426,18 @@ tests = {size: draw_dictionaries(rng, 500, size) for size in sizes}
 def accuracies(models):
     """Return the share of right answers, (models, sizes)."""
     shares = []
-    for model, variables in models:
+    for module, variables in models:
         row = []
         for letters, digits, questions, answers in tests.values():
-            scores, _ = model.apply(variables, letters, digits, questions)
-            said = scores.argmax(axis=-1)
-            row.append((said == answers).mean().item())
+            scores, _ = module.apply(variables, letters, digits, questions)
+            predictions = scores.argmax(axis=-1)
+            row.append((predictions == answers).mean().item())
         shares.append(row)
     return shares
 
 
-model = LookUp()
-models = [train(model, seed) for seed in range(5)]
+module = LookUp()
+models = [train(module, seed) for seed in range(5)]
 look_up_accuracies = accuracies(models)
 
 # %% shares tags=["tolerance:absolute=0.02"]
@@ -437,8 +446,8 @@ d2l.print_ranges({"right": look_up_accuracies}, sizes, "entries", digits=3)
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 rng = np.random.default_rng(18)
 letters, digits, questions, answers = draw_dictionaries(rng, 1)
-model, variables = models[0]
-_, weights = model.apply(variables, letters, digits, questions)
+module, variables = models[0]
+_, weights = module.apply(variables, letters, digits, questions)
 d2l.show_heatmaps(
     weights[None],
     xlabel="Entries",
@@ -446,17 +455,17 @@ d2l.show_heatmaps(
     figsize=(3.5, 3),
     cmap="Blues",
     xticklabels=name_pairs(letters[0], digits[0]),
-    yticklabels=[LETTERS[x] for x in questions[0]],
+    yticklabels=[LETTERS[letter] for letter in questions[0]],
     marks=questions[0][:, None] == letters[0],
 )
 
 
 # %% letters-in-keys
-def answer_from_parts(model, letters, digits, questions):
+def answer_from_parts(module, letters, digits, questions):
     """Return the logits for four choices of keys and values."""
-    queries = model.letter(questions)
-    letter_vectors = model.letter(letters)
-    digit_vectors = model.digit(digits)
+    queries = module.letter(questions)
+    letter_vectors = module.letter(letters)
+    digit_vectors = module.digit(digits)
     entries = letter_vectors + digit_vectors
     keys_and_values = [
         (entries, entries),
@@ -464,13 +473,13 @@ def answer_from_parts(model, letters, digits, questions):
         (digit_vectors, entries),
         (entries, letter_vectors),
     ]
-    return [model.answer(queries, K, V)[0] for K, V in keys_and_values]
+    return [module.answer(queries, K, V)[0] for K, V in keys_and_values]
 
 
 letters, digits, questions, answers = tests[6]
-model, variables = models[0]
-# Within `apply`, a function can use the model's parts.
-part_logits = model.apply(
+module, variables = models[0]
+# Within `apply`, a function can use the module's parts.
+part_logits = module.apply(
     variables, letters, digits, questions, method=answer_from_parts
 )
 part_accuracies = [(logits.argmax(axis=-1) == answers).mean() for logits in part_logits]
@@ -487,20 +496,20 @@ for share, name in zip(part_accuracies, names, strict=True):
 
 
 # %% removed
-def answer_with_masks(model, letters, digits, questions):
+def answer_with_masks(module, letters, digits, questions):
     """Return the logits without the heaviest entry, and with it alone."""
-    queries = model.letter(questions)
-    entries = model.letter(letters) + model.digit(digits)
-    _, weights = model.answer(queries, entries, entries)
-    heaviest = weights.argmax(axis=-1)  # the entry each question looks at
+    queries = module.letter(questions)
+    entries = module.letter(letters) + module.digit(digits)
+    _, weights = module.answer(queries, entries, entries)
+    heaviest = weights.argmax(axis=-1)  # what each question looks at
     is_heaviest = jax.nn.one_hot(heaviest, 6, dtype=bool)
-    scores = scaled_dot(model.W_q(queries), model.W_k(entries))
-    others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
-    heaviest_only = masked_weights(scores, is_heaviest) @ model.W_v(entries)
-    return [model.output(Y) for Y in [others_only, heaviest_only]]
+    scores = scaled_dot(module.W_q(queries), module.W_k(entries))
+    others_only = masked_weights(scores, ~is_heaviest) @ module.W_v(entries)
+    heaviest_only = masked_weights(scores, is_heaviest) @ module.W_v(entries)
+    return [module.output(Y) for Y in [others_only, heaviest_only]]
 
 
-masked_logits = model.apply(
+masked_logits = module.apply(
     variables, letters, digits, questions, method=answer_with_masks
 )
 masked_accuracies = [
@@ -555,8 +564,8 @@ class AdditiveLookUp(LookUp):
         return self.output(weights @ self.W_v(values)), weights
 
 
-model = AdditiveLookUp()
-additive_models = [train(model, seed) for seed in range(5)]
+module = AdditiveLookUp()
+additive_models = [train(module, seed) for seed in range(5)]
 additive_accuracies = accuracies(additive_models)
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]
@@ -583,32 +592,33 @@ class Reverser(nn.Module):
         return self.output(weights @ self.digit(digits)), weights
 
 
-def train_reverser(model, seed):
+# %% solution-reversers
+def train_reverser(module, seed):
     rng = np.random.default_rng(seed)
     digits = rng.integers(10, size=(1, 8))  # only for its shape
-    variables = model.init(jax.random.key(seed), digits)
+    variables = module.init(jax.random.key(seed), digits)
     state = TrainState.create(
-        apply_fn=model.apply, params=variables["params"], tx=optimizer
+        apply_fn=module.apply, params=variables["params"], tx=optimizer
     )
     for _ in range(150):
         digits = rng.integers(10, size=(64, 8))
         state = train_step(state, (digits,), digits[:, ::-1])
-    return model, {"params": state.params}
+    return module, {"params": state.params}
 
 
-model = Reverser()
-reversers = [train_reverser(model, seed) for seed in range(5)]
+module = Reverser()
+reversers = [train_reverser(module, seed) for seed in range(5)]
 digits = np.random.default_rng(20).integers(10, size=(500, 8))
 reverser_accuracies = []
-for model, variables in reversers:
-    scores, _ = model.apply(variables, digits)
-    said = scores.argmax(axis=-1)
-    reverser_accuracies.append((said == digits[:, ::-1]).mean())
+for module, variables in reversers:
+    scores, _ = module.apply(variables, digits)
+    predictions = scores.argmax(axis=-1)
+    reverser_accuracies.append((predictions == digits[:, ::-1]).mean())
 
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 print("right:", *(f"{share:.3f}" for share in reverser_accuracies))
-model, variables = reversers[0]
-_, weights = model.apply(variables, digits[:1])
+module, variables = reversers[0]
+_, weights = module.apply(variables, digits[:1])
 d2l.show_heatmaps(
     weights[:, None],
     xlabel="Digits read",
@@ -623,8 +633,8 @@ digits = np.array([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
 questions = np.array([[0], [0]])
 predictions = []
 attention_maps = []
-for model, variables in models:
-    scores, weights = model.apply(variables, letters, digits, questions)
+for module, variables in models:
+    scores, weights = module.apply(variables, letters, digits, questions)
     predictions.append(scores.argmax(axis=-1)[:, 0])
     attention_maps.append(weights[:, 0])
 

@@ -53,11 +53,14 @@ for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True)
     print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
 
 # %% batches
-batch = [mx.random.normal(shape) for shape in [(2, 3, 4), (2, 5, 4), (2, 5, 6)]]
-print("queries", tuple(batch[0].shape))
-print("keys   ", tuple(batch[1].shape))
-print("values ", tuple(batch[2].shape))
-print("answers", tuple(attend(*batch).shape))
+queries = mx.random.normal((2, 3, 4))
+keys = mx.random.normal((2, 5, 4))
+values = mx.random.normal((2, 5, 6))
+answers = attend(queries, keys, values)
+print("queries", tuple(queries.shape))
+print("keys   ", tuple(keys.shape))
+print("values ", tuple(values.shape))
+print("answers", tuple(answers.shape))
 
 
 # %% points
@@ -120,13 +123,14 @@ def error(width, x, y, hide_itself=True):
 
 
 # %% learned-width
-def learn_width(x, y, start, **options):
+def learn_width(x, y, start, hide_itself=True):
     """Learn the width, by Adam on its logarithm, which keeps it positive."""
 
     def loss(parameters):
-        return error(parameters["log_width"].exp(), x, y, **options)
+        return error(parameters["log_width"].exp(), x, y, hide_itself)
 
     parameters = {"log_width": mx.array(math.log(start))}
+    # As in other frameworks; by default, MLX's Adam leaves this correction out.
     optimizer = optimizers.Adam(learning_rate=0.1, bias_correction=True)
     for _ in range(100):
         gradients = mx.grad(loss)(parameters)
@@ -259,17 +263,6 @@ def masked_weights(scores, is_visible):
     return mx.softmax(mx.where(is_visible, scores, -math.inf), axis=-1)
 
 
-def show(maps, titles):
-    d2l.show_heatmaps(
-        mx.stack(maps)[None],
-        xlabel="Keys",
-        ylabel="Queries",
-        titles=titles,
-        figsize=(8, 3),
-        cmap="Blues",
-    )
-
-
 mx.random.seed(0)
 position = mx.arange(5)
 is_real = mx.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
@@ -277,7 +270,14 @@ causal_mask = position <= position[:, None]  # no later key
 scores = mx.random.normal((5, 5))
 masks = [is_real, causal_mask, is_real & causal_mask]
 maps = [masked_weights(scores, mask) for mask in masks]
-show(maps, titles=["Padding", "Causal", "Both"])
+d2l.show_heatmaps(
+    mx.stack(maps)[None],
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["Padding", "Causal", "Both"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
 
 # %% last-queries
 mx.random.seed(0)
@@ -289,13 +289,18 @@ print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(axis=-1).to
 difference = (output_last_two - output_all[:, -2:]).abs().max()
 print(f"from the last two of five: largest difference {difference:.4f}")
 
+
 # %% empty-row
+def print_row(name, weights):
+    print(name, *[f"{weight:5.2f}" for weight in weights])
+
+
 is_real = mx.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
 weights = masked_weights(scores, is_real & causal_mask)
-print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+print_row("by hand:   ", weights[0])
 bias = mx.where(is_real, 0.0, -math.inf)
 layer(X, X, X, causal=True, score_bias=bias)
-print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
+print_row("the layer: ", layer.attention_weights[0, 0])
 
 # %% own-empty-row
 identity = mx.eye(5)[None]  # with these values, the answers are the weights
@@ -306,7 +311,7 @@ for name, mask in [("MLX's, booleans:", is_visible), ("MLX's, added:   ", added_
     own_weights = mx.fast.scaled_dot_product_attention(
         *heads, scale=1 / math.sqrt(8), mask=mask
     )
-    print(name, *(f"{weight:5.2f}" for weight in own_weights[0, 0, 0]))
+    print_row(name, own_weights[0, 0, 0])
 
 
 # %% dictionaries
@@ -314,7 +319,10 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def draw_dictionaries(count, size=6):
-    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers.
+
+    Return four arrays of whole numbers, each of shape (count, size).
+    """
     alphabets = mx.argsort(mx.random.uniform(shape=(count, 26)), axis=1)
     letters = alphabets[:, :size]  # no letter twice
     digits = mx.random.randint(0, 10, (count, size))
@@ -325,7 +333,9 @@ def draw_dictionaries(count, size=6):
 
 
 def name_pairs(letters, digits):
-    return [f"{LETTERS[x]}{y}" for x, y in zip(letters, digits, strict=True)]
+    """Return names such as p2, for one dictionary's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
@@ -382,6 +392,7 @@ def train(seed, model_class=LookUp):
     return model
 
 
+# %% accuracies
 # The same questions for every model.
 sizes = [6, 12, 26]
 tests = {size: draw_dictionaries(500, size) for size in sizes}
@@ -394,8 +405,8 @@ def accuracies(models):
         row = []
         for letters, digits, questions, answers in tests.values():
             logits, _ = model(letters, digits, questions)
-            said = logits.argmax(axis=-1)
-            row.append((said == answers).mean().item())
+            predictions = logits.argmax(axis=-1)
+            row.append((predictions == answers).mean().item())
         shares.append(row)
     return shares
 
@@ -417,7 +428,7 @@ d2l.show_heatmaps(
     figsize=(3.5, 3),
     cmap="Blues",
     xticklabels=name_pairs(letters[0], digits[0]),
-    yticklabels=[LETTERS[x] for x in questions[0]],
+    yticklabels=[LETTERS[letter] for letter in questions[0]],
     marks=questions[0][:, None] == letters[0],
 )
 
@@ -451,7 +462,7 @@ for share, name in zip(part_accuracies, names, strict=True):
 
 # %% removed
 _, weights = model(letters, digits, questions)
-heaviest = weights.argmax(axis=-1)  # the entry each question looks at
+heaviest = weights.argmax(axis=-1)  # what each question looks at
 is_heaviest = heaviest[:, :, None] == mx.arange(6)
 scores = scaled_dot(model.W_q(queries), model.W_k(entries))
 others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
@@ -533,6 +544,7 @@ class Reverser(nn.Module):
         return self.output(weights @ self.digit(digits)), weights
 
 
+# %% solution-reversers
 def reverser_loss(model, digits):
     logits, _ = model(digits)
     return nn.losses.cross_entropy(logits, digits[:, ::-1], reduction="mean")

@@ -12,7 +12,8 @@ from paddle.nn import functional as F
 
 paddle.seed(0)
 paddle.set_device(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
-# Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's default range is wider.
+# Weights from -1/sqrt(d) to 1/sqrt(d), where d is the mean of inputs and outputs;
+# Paddle's default range is wider.
 initializer = nn.initializer.XavierUniform(gain=1 / math.sqrt(3))
 nn.initializer.set_global_initializer(initializer)
 
@@ -57,11 +58,14 @@ for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True)
     print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
 
 # %% batches
-batch = [paddle.randn([2, 3, 4]), paddle.randn([2, 5, 4]), paddle.randn([2, 5, 6])]
-print("queries", tuple(batch[0].shape))
-print("keys   ", tuple(batch[1].shape))
-print("values ", tuple(batch[2].shape))
-print("answers", tuple(attend(*batch).shape))
+queries = paddle.randn([2, 3, 4])
+keys = paddle.randn([2, 5, 4])
+values = paddle.randn([2, 5, 6])
+answers = attend(queries, keys, values)
+print("queries", tuple(queries.shape))
+print("keys   ", tuple(keys.shape))
+print("values ", tuple(values.shape))
+print("answers", tuple(answers.shape))
 
 
 # %% points
@@ -124,12 +128,12 @@ def error(width, x, y, hide_itself=True):
 
 
 # %% learned-width
-def learn_width(x, y, start, **options):
+def learn_width(x, y, start, hide_itself=True):
     """Learn the width, by Adam on its logarithm, which keeps it positive."""
     log_width = paddle.to_tensor(math.log(start), stop_gradient=False)
     optimizer = paddle.optimizer.Adam(0.1, parameters=[log_width])
     for _ in range(100):
-        error(log_width.exp(), x, y, **options).backward()
+        error(log_width.exp(), x, y, hide_itself).backward()
         optimizer.step()
         optimizer.clear_grad()
     return log_width.exp().item()
@@ -162,7 +166,9 @@ def additive(Q, K, W_q, W_k, w):
 
 
 # %% two-layers
-Q, K, V = paddle.randn([2, 3, 8]), paddle.randn([2, 5, 8]), paddle.randn([2, 5, 4])
+Q = paddle.randn([2, 3, 8])
+K = paddle.randn([2, 5, 8])
+V = paddle.randn([2, 5, 4])
 scaled_layer = d2l.DotProductAttention(dropout=0)
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
 layer_outputs = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
@@ -255,20 +261,9 @@ d2l.plot(
 def masked_weights(scores, is_visible):
     """Take the softmax over the visible keys; the others get a weight of zero."""
     weights = F.softmax(scores.masked_fill(~is_visible, -math.inf), axis=-1)
-    # Paddle's softmax leaves hidden keys a weight of 1.6e-28; make it zero.
+    # Paddle's softmax leaves hidden keys a weight of about 1e-28; make it zero.
     weights = weights.masked_fill(~is_visible, 0)
     return weights / weights.sum(axis=-1, keepdim=True)
-
-
-def show(maps, titles):
-    d2l.show_heatmaps(
-        paddle.stack(maps).unsqueeze(0),
-        xlabel="Keys",
-        ylabel="Queries",
-        titles=titles,
-        figsize=(8, 3),
-        cmap="Blues",
-    )
 
 
 paddle.seed(0)
@@ -278,7 +273,14 @@ causal_mask = position <= position[:, None]  # no later key
 scores = paddle.randn([5, 5])
 masks = [is_real, causal_mask, is_real & causal_mask]
 maps = [masked_weights(scores, mask) for mask in masks]
-show(maps, titles=["Padding", "Causal", "Both"])
+d2l.show_heatmaps(
+    paddle.stack(maps).unsqueeze(0),
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["Padding", "Causal", "Both"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
 
 # %% last-queries
 paddle.seed(0)
@@ -290,20 +292,25 @@ print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(axis=-1).to
 difference = (output_last_two - output_all[:, -2:]).abs().max()
 print(f"from the last two of five: largest difference {difference:.4f}")
 
+
 # %% empty-row
+def print_row(name, weights):
+    print(name, *[f"{weight:5.2f}" for weight in weights])
+
+
 is_real = (position >= 2).expand([5, 5])  # here the padding comes first
 weights = masked_weights(scores, is_real & causal_mask)
-print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+print_row("by hand:   ", weights[0])
 bias = paddle.zeros([5, 5]).masked_fill(~is_real, -math.inf)
 layer(X, X, X, causal=True, score_bias=bias)
-print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
+print_row("the layer: ", layer.attention_weights[0, 0])
 
 # %% own-empty-row
 identity = paddle.eye(5).unsqueeze(0)  # with these values, the answers are the weights
 heads = [X.unsqueeze(2), X.unsqueeze(2), identity.unsqueeze(2)]
 added_mask = paddle.zeros([5, 5]).masked_fill(~(is_real & causal_mask), -math.inf)
 own_weights = F.scaled_dot_product_attention(*heads, attn_mask=added_mask).squeeze(2)
-print("Paddle's:  ", *(f"{weight:5.2f}" for weight in own_weights[0, 0]))
+print_row("Paddle's:  ", own_weights[0, 0])
 
 
 # %% dictionaries
@@ -311,7 +318,10 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def draw_dictionaries(count, size=6):
-    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers.
+
+    Return four arrays of whole numbers, each of shape (count, size).
+    """
     letters = paddle.rand([count, 26]).argsort(axis=1)[:, :size]  # no letter twice
     digits = paddle.randint(10, shape=[count, size])
     order = paddle.rand([count, size]).argsort(axis=1)
@@ -321,7 +331,9 @@ def draw_dictionaries(count, size=6):
 
 
 def name_pairs(letters, digits):
-    return [f"{LETTERS[x]}{y}" for x, y in zip(letters, digits, strict=True)]
+    """Return names such as p2, for one dictionary's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
@@ -334,7 +346,7 @@ class LookUp(nn.Layer):
 
     def __init__(self, num_hiddens=32):
         super().__init__()
-        normal = nn.initializer.Normal()
+        normal = nn.initializer.Normal()  # by default, vectors would be far shorter
         self.letter = nn.Embedding(26, num_hiddens, weight_attr=normal)
         self.digit = nn.Embedding(10, num_hiddens, weight_attr=normal)
         self.W_q = nn.Linear(num_hiddens, num_hiddens, bias_attr=False)
@@ -348,8 +360,8 @@ class LookUp(nn.Layer):
 
     def answer(self, queries, keys, values):
         scores = scaled_dot(self.W_q(queries), self.W_k(keys))
-        self.weights = F.softmax(scores, axis=-1)
-        return self.output(self.weights @ self.W_v(values))
+        self.attention_weights = F.softmax(scores, axis=-1)
+        return self.output(self.attention_weights @ self.W_v(values))
 
 
 # %% train
@@ -367,6 +379,7 @@ def train(seed, model_class=LookUp):
     return model
 
 
+# %% accuracies
 # The same questions for every model.
 sizes = [6, 12, 26]
 tests = {size: draw_dictionaries(500, size) for size in sizes}
@@ -379,8 +392,8 @@ def accuracies(models):
         row = []
         for letters, digits, questions, answers in tests.values():
             with paddle.no_grad():
-                said = model(letters, digits, questions).argmax(axis=-1)
-            row.append((said == answers).astype("float32").mean().item())
+                predictions = model(letters, digits, questions).argmax(axis=-1)
+            row.append((predictions == answers).astype("float32").mean().item())
         shares.append(row)
     return shares
 
@@ -397,13 +410,13 @@ letters, digits, questions, answers = draw_dictionaries(1)
 with paddle.no_grad():
     models[0](letters, digits, questions)
 d2l.show_heatmaps(
-    models[0].weights.unsqueeze(0),
+    models[0].attention_weights.unsqueeze(0),
     xlabel="Entries",
     ylabel="Letters asked for",
     figsize=(3.5, 3),
     cmap="Blues",
     xticklabels=name_pairs(letters[0], digits[0]),
-    yticklabels=[LETTERS[x] for x in questions[0]],
+    yticklabels=[LETTERS[letter] for letter in questions[0]],
     marks=questions[0][:, None] == letters[0],
 )
 
@@ -439,7 +452,7 @@ for share, name in zip(part_accuracies, names, strict=True):
 # %% removed
 with paddle.no_grad():
     model(letters, digits, questions)
-    heaviest = model.weights.argmax(axis=-1)  # the entry each question looks at
+    heaviest = model.attention_weights.argmax(axis=-1)  # what each question looks at
     is_heaviest = F.one_hot(heaviest, 6).astype(bool)
     scores = scaled_dot(model.W_q(queries), model.W_k(entries))
     others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
@@ -493,8 +506,8 @@ class AdditiveLookUp(LookUp):
     def answer(self, queries, keys, values):
         every_pair = self.W_q(queries)[:, :, None] + self.W_k(keys)[:, None]
         scores = self.w(paddle.tanh(every_pair)).squeeze(-1)
-        self.weights = F.softmax(scores, axis=-1)
-        return self.output(self.weights @ self.W_v(values))
+        self.attention_weights = F.softmax(scores, axis=-1)
+        return self.output(self.attention_weights @ self.W_v(values))
 
 
 additive_models = [train(seed, AdditiveLookUp) for seed in range(5)]
@@ -518,10 +531,11 @@ class Reverser(nn.Layer):
 
     def forward(self, digits):
         keys = self.place.weight + self.digit(digits)
-        self.weights = F.softmax(scaled_dot(self.query.weight, keys), axis=-1)
-        return self.output(self.weights @ self.digit(digits))
+        self.attention_weights = F.softmax(scaled_dot(self.query.weight, keys), axis=-1)
+        return self.output(self.attention_weights @ self.digit(digits))
 
 
+# %% solution-reversers
 def train_reverser(seed):
     paddle.seed(seed)
     model = Reverser()
@@ -546,7 +560,7 @@ with paddle.no_grad():
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 print("right:", *(f"{share:.3f}" for share in reverser_accuracies))
 d2l.show_heatmaps(
-    reversers[0].weights[:1].unsqueeze(1),
+    reversers[0].attention_weights[:1].unsqueeze(1),
     xlabel="Digits read",
     ylabel="Digits written",
     figsize=(3.5, 3),
@@ -562,7 +576,7 @@ attention_maps = []
 for model in models:
     with paddle.no_grad():
         predictions.append(model(letters, digits, questions).argmax(axis=-1)[:, 0])
-    attention_maps.append(model.weights[:, 0])
+    attention_maps.append(model.attention_weights[:, 0])
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]
 for i in range(2):

@@ -52,11 +52,14 @@ for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True)
     print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
 
 # %% batches
-batch = [torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.randn(2, 5, 6)]
-print("queries", tuple(batch[0].shape))
-print("keys   ", tuple(batch[1].shape))
-print("values ", tuple(batch[2].shape))
-print("answers", tuple(attend(*batch).shape))
+queries = torch.randn(2, 3, 4)
+keys = torch.randn(2, 5, 4)
+values = torch.randn(2, 5, 6)
+answers = attend(queries, keys, values)
+print("queries", tuple(queries.shape))
+print("keys   ", tuple(keys.shape))
+print("values ", tuple(values.shape))
+print("answers", tuple(answers.shape))
 
 
 # %% points
@@ -119,13 +122,13 @@ def error(width, x, y, hide_itself=True):
 
 
 # %% learned-width
-def learn_width(x, y, start, **options):
+def learn_width(x, y, start, hide_itself=True):
     """Learn the width, by Adam on its logarithm, which keeps it positive."""
     log_width = torch.tensor(math.log(start), requires_grad=True)
     optimizer = torch.optim.Adam([log_width], lr=0.1)
     for _ in range(100):
         optimizer.zero_grad()
-        error(log_width.exp(), x, y, **options).backward()
+        error(log_width.exp(), x, y, hide_itself).backward()
         optimizer.step()
     return log_width.exp().item()
 
@@ -157,7 +160,9 @@ def additive(Q, K, W_q, W_k, w):
 
 
 # %% two-layers
-Q, K, V = torch.randn(2, 3, 8), torch.randn(2, 5, 8), torch.randn(2, 5, 4)
+Q = torch.randn(2, 3, 8)
+K = torch.randn(2, 5, 8)
+V = torch.randn(2, 5, 4)
 scaled_layer = d2l.DotProductAttention(dropout=0)
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
 layer_outputs = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
@@ -248,17 +253,6 @@ def masked_weights(scores, is_visible):
     return scores.masked_fill(~is_visible, -math.inf).softmax(dim=-1)
 
 
-def show(maps, titles):
-    d2l.show_heatmaps(
-        torch.stack(maps)[None],
-        xlabel="Keys",
-        ylabel="Queries",
-        titles=titles,
-        figsize=(8, 3),
-        cmap="Blues",
-    )
-
-
 torch.manual_seed(0)
 position = torch.arange(5)
 is_real = (position < 3).expand(5, 5)  # three real keys, two of padding
@@ -266,7 +260,14 @@ causal_mask = position <= position[:, None]  # no later key
 scores = torch.randn(5, 5)
 masks = [is_real, causal_mask, is_real & causal_mask]
 maps = [masked_weights(scores, mask) for mask in masks]
-show(maps, titles=["Padding", "Causal", "Both"])
+d2l.show_heatmaps(
+    torch.stack(maps)[None],
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["Padding", "Causal", "Both"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
 
 # %% last-queries
 torch.manual_seed(0)
@@ -278,26 +279,32 @@ print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(dim=-1).tol
 difference = (output_last_two - output_all[:, -2:]).abs().max()
 print(f"from the last two of five: largest difference {difference:.4f}")
 
+
 # %% empty-row
+def print_row(name, weights):
+    print(name, *[f"{weight:5.2f}" for weight in weights])
+
+
 is_real = (position >= 2).expand(5, 5)  # here the padding comes first
 weights = masked_weights(scores, is_real & causal_mask)
-print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+print_row("by hand:   ", weights[0])
 bias = torch.zeros(5, 5).masked_fill(~is_real, -math.inf)
 layer(X, X, X, causal=True, score_bias=bias)
-print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
+print_row("the layer: ", layer.attention_weights[0, 0])
 
 # %% own-empty-row
 identity = torch.eye(5)[None]  # with these values, the answers are the weights
 own_weights = nn.functional.scaled_dot_product_attention(
     X, X, identity, attn_mask=is_real & causal_mask
 )
-print("PyTorch's: ", *(f"{weight:5.2f}" for weight in own_weights[0, 0]))
+print_row("PyTorch's: ", own_weights[0, 0])
 
 # %% two-meanings
 torch.manual_seed(0)
 function = nn.functional.scaled_dot_product_attention
 layer = nn.MultiheadAttention(8, 1)
 function_weights = function(X, X, identity, attn_mask=causal_mask)[0]
+# No batch: by default, the layer's first axis is for the tokens.
 _, layer_weights = layer(X[0], X[0], X[0], attn_mask=causal_mask)
 causal_weights = function(X[:, -2:], X, identity, is_causal=True)[0]
 for name, weights in [
@@ -314,7 +321,10 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def draw_dictionaries(count, size=6):
-    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers.
+
+    Return four arrays of whole numbers, each of shape (count, size).
+    """
     letters = torch.rand(count, 26).argsort(dim=1)[:, :size]  # no letter twice
     digits = torch.randint(10, (count, size))
     order = torch.rand(count, size).argsort(dim=1)
@@ -324,7 +334,9 @@ def draw_dictionaries(count, size=6):
 
 
 def name_pairs(letters, digits):
-    return [f"{LETTERS[x]}{y}" for x, y in zip(letters, digits, strict=True)]
+    """Return names such as p2, for one dictionary's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
@@ -350,8 +362,8 @@ class LookUp(nn.Module):
 
     def answer(self, queries, keys, values):
         scores = scaled_dot(self.W_q(queries), self.W_k(keys))
-        self.weights = scores.softmax(dim=-1)
-        return self.output(self.weights @ self.W_v(values))
+        self.attention_weights = scores.softmax(dim=-1)
+        return self.output(self.attention_weights @ self.W_v(values))
 
 
 # %% train
@@ -362,6 +374,7 @@ def train(seed, model_class=LookUp):
     for _ in range(150):
         letters, digits, questions, answers = draw_dictionaries(64)
         scores = model(letters, digits, questions)
+        # cross_entropy expects the classes on the second axis.
         loss = nn.functional.cross_entropy(scores.mT, answers)
         optimizer.zero_grad()
         loss.backward()
@@ -369,6 +382,7 @@ def train(seed, model_class=LookUp):
     return model
 
 
+# %% accuracies
 # The same questions for every model.
 sizes = [6, 12, 26]
 tests = {size: draw_dictionaries(500, size) for size in sizes}
@@ -381,8 +395,8 @@ def accuracies(models):
         row = []
         for letters, digits, questions, answers in tests.values():
             with torch.no_grad():
-                said = model(letters, digits, questions).argmax(dim=-1)
-            row.append((said == answers).float().mean().item())
+                predictions = model(letters, digits, questions).argmax(dim=-1)
+            row.append((predictions == answers).float().mean().item())
         shares.append(row)
     return shares
 
@@ -399,13 +413,13 @@ letters, digits, questions, answers = draw_dictionaries(1)
 with torch.no_grad():
     models[0](letters, digits, questions)
 d2l.show_heatmaps(
-    models[0].weights[None],
+    models[0].attention_weights[None],
     xlabel="Entries",
     ylabel="Letters asked for",
     figsize=(3.5, 3),
     cmap="Blues",
     xticklabels=name_pairs(letters[0], digits[0]),
-    yticklabels=[LETTERS[x] for x in questions[0]],
+    yticklabels=[LETTERS[letter] for letter in questions[0]],
     marks=questions[0][:, None] == letters[0],
 )
 
@@ -441,7 +455,7 @@ for share, name in zip(part_accuracies, names, strict=True):
 # %% removed
 with torch.no_grad():
     model(letters, digits, questions)
-    heaviest = model.weights.argmax(dim=-1)  # the entry each question looks at
+    heaviest = model.attention_weights.argmax(dim=-1)  # what each question looks at
     is_heaviest = nn.functional.one_hot(heaviest, 6).bool()
     scores = scaled_dot(model.W_q(queries), model.W_k(entries))
     others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
@@ -494,8 +508,8 @@ class AdditiveLookUp(LookUp):
 
     def answer(self, queries, keys, values):
         every_pair = self.W_q(queries)[:, :, None] + self.W_k(keys)[:, None]
-        self.weights = self.w(every_pair.tanh()).squeeze(-1).softmax(dim=-1)
-        return self.output(self.weights @ self.W_v(values))
+        self.attention_weights = self.w(every_pair.tanh()).squeeze(-1).softmax(dim=-1)
+        return self.output(self.attention_weights @ self.W_v(values))
 
 
 additive_models = [train(seed, AdditiveLookUp) for seed in range(5)]
@@ -519,10 +533,11 @@ class Reverser(nn.Module):
     def forward(self, digits):
         queries = self.query.weight.expand(len(digits), -1, -1)
         keys = self.place.weight + self.digit(digits)
-        self.weights = scaled_dot(queries, keys).softmax(dim=-1)
-        return self.output(self.weights @ self.digit(digits))
+        self.attention_weights = scaled_dot(queries, keys).softmax(dim=-1)
+        return self.output(self.attention_weights @ self.digit(digits))
 
 
+# %% solution-reversers
 def train_reverser(seed):
     torch.manual_seed(seed)
     model = Reverser()
@@ -538,15 +553,16 @@ def train_reverser(seed):
 
 reversers = [train_reverser(seed) for seed in range(5)]
 digits = torch.randint(10, (500, 8))
-reverser_accuracies = [
-    (reverser(digits).argmax(dim=-1) == digits.flip(1)).float().mean()
-    for reverser in reversers
-]
+with torch.no_grad():
+    reverser_accuracies = [
+        (reverser(digits).argmax(dim=-1) == digits.flip(1)).float().mean()
+        for reverser in reversers
+    ]
 
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 print("right:", *(f"{share:.3f}" for share in reverser_accuracies))
 d2l.show_heatmaps(
-    reversers[0].weights[:1, None].detach(),
+    reversers[0].attention_weights[:1, None],
     xlabel="Digits read",
     ylabel="Digits written",
     figsize=(3.5, 3),
@@ -562,7 +578,7 @@ attention_maps = []
 for model in models:
     with torch.no_grad():
         predictions.append(model(letters, digits, questions).argmax(dim=-1)[:, 0])
-    attention_maps.append(model.weights[:, 0])
+    attention_maps.append(model.attention_weights[:, 0])
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]
 for i in range(2):

@@ -21,9 +21,9 @@ for fruit in ["lemon", "lime"]:
 
 # %% soft-look-up
 fruits = ["apple", "lemon", "pear"]
-keys = d2l.tensor([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
-values = d2l.tensor([50.0, 40, 70])  # the price, in cents
-query = d2l.tensor([0.0, 1])  # a lime: not sweet, a little sour
+keys = tf.constant([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
+values = tf.constant([50.0, 40, 70])  # the price, in cents
+query = tf.constant([0.0, 1])  # a lime: not sweet, a little sour
 
 scores = tf.linalg.matvec(keys, query)  # how well does each key fit?
 powers = tf.exp(scores)
@@ -51,18 +51,21 @@ def attend(queries, keys, values):
 
 
 # %% three-customers
-queries = d2l.tensor([[0.0, 1], [1, 0], [1, 1]])  # sour, sweet, both
-values = d2l.tensor([[50.0, 19], [40, 2], [70, 17]])  # cents, and grams of sugar
+queries = tf.constant([[0.0, 1], [1, 0], [1, 1]])  # sour, sweet, both
+values = tf.constant([[50.0, 19], [40, 2], [70, 17]])  # cents, and grams of sugar
 answers = attend(queries, keys, values)
 for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True):
     print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
 
 # %% batches
-batch = [d2l.normal((2, 3, 4)), d2l.normal((2, 5, 4)), d2l.normal((2, 5, 6))]
-print("queries", tuple(batch[0].shape))
-print("keys   ", tuple(batch[1].shape))
-print("values ", tuple(batch[2].shape))
-print("answers", tuple(attend(*batch).shape))
+queries = tf.random.normal((2, 3, 4))
+keys = tf.random.normal((2, 5, 4))
+values = tf.random.normal((2, 5, 6))
+answers = attend(queries, keys, values)
+print("queries", tuple(queries.shape))
+print("keys   ", tuple(keys.shape))
+print("values ", tuple(values.shape))
+print("answers", tuple(answers.shape))
 
 
 # %% points
@@ -73,8 +76,8 @@ def curve(x):
 def draw_points(count, seed):
     """Draw noisy measurements of the curve at random x from 0 to 5."""
     keras.utils.set_random_seed(seed)
-    x = tf.sort(5 * d2l.rand((count,)))
-    return x, curve(x) + 0.3 * d2l.normal((count,))
+    x = tf.sort(5 * tf.random.uniform((count,)))
+    return x, curve(x) + 0.3 * tf.random.normal((count,))
 
 
 # %% kernel-regression
@@ -84,7 +87,7 @@ def closeness(queries, keys, width):
 
 
 x, y = draw_points(40, seed=0)
-grid = d2l.linspace(0.0, 5, 101)
+grid = tf.linspace(0.0, 5, 101)
 fits = {}
 for width in [0.05, 0.3, 3]:
     weights = tf.nn.softmax(closeness(grid, x, width))
@@ -107,7 +110,7 @@ for width in fits:
     weights = tf.nn.softmax(closeness(x, x, width))
     maps.append(weights / tf.reduce_max(weights))
 d2l.show_heatmaps(
-    d2l.stack(maps)[tf.newaxis],
+    tf.stack(maps)[tf.newaxis],
     xlabel="Keys",
     ylabel="Queries",
     titles=[f"Width {width}" for width in fits],
@@ -126,16 +129,16 @@ def error(width, x, y, hide_itself=True):
 
 
 # %% learned-width
-def learn_width(x, y, start, **options):
+def learn_width(x, y, start, hide_itself=True):
     """Learn the width, by Adam on its logarithm, which keeps it positive."""
     log_width = tf.Variable(math.log(start))
     optimizer = keras.optimizers.Adam(0.1)
     optimizer.build([log_width])
 
-    @tf.function(autograph=False)  # as a graph, it is five times as fast
+    @tf.function  # as a graph, it is five times as fast
     def step():
         with tf.GradientTape() as tape:
-            loss = error(tf.exp(log_width), x, y, **options)
+            loss = error(tf.exp(log_width), x, y, hide_itself)
         gradient = tape.gradient(loss, log_width)
         optimizer.apply([gradient], [log_width])
 
@@ -171,7 +174,9 @@ def additive(Q, K, W_q, W_k, w):
 
 
 # %% two-layers
-Q, K, V = d2l.normal((2, 3, 8)), d2l.normal((2, 5, 8)), d2l.normal((2, 5, 4))
+Q = tf.random.normal((2, 3, 8))
+K = tf.random.normal((2, 5, 8))
+V = tf.random.normal((2, 5, 4))
 scaled_layer = d2l.DotProductAttention(dropout=0)
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
 layer_outputs = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
@@ -227,8 +232,8 @@ widths = [2**power for power in range(2, 11)]
 largest_weights = {"unscaled": [], "scaled": []}
 slopes = {"unscaled": [], "scaled": []}
 for width in widths:
-    query = d2l.normal((1000, 1, width))
-    ten_keys = d2l.normal((1000, 10, width))
+    query = tf.random.normal((1000, 1, width))
+    ten_keys = tf.random.normal((1000, 10, width))
     for name, score in [("unscaled", dot), ("scaled", scaled_dot)]:
         weights = tf.nn.softmax(score(query, ten_keys))[:, 0]
         largest_weights[name].append(tf.reduce_mean(tf.reduce_max(weights, axis=1)))
@@ -266,44 +271,45 @@ def masked_weights(scores, is_visible):
     return tf.nn.softmax(tf.where(is_visible, scores, -math.inf))
 
 
-def show(maps, titles):
-    d2l.show_heatmaps(
-        d2l.stack(maps)[tf.newaxis],
-        xlabel="Keys",
-        ylabel="Queries",
-        titles=titles,
-        figsize=(8, 3),
-        cmap="Blues",
-    )
-
-
 keras.utils.set_random_seed(0)
-position = d2l.arange(5)
+position = tf.range(5)
 is_real = tf.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
 causal_mask = position <= position[:, tf.newaxis]  # no later key
-scores = d2l.normal((5, 5))
+scores = tf.random.normal((5, 5))
 masks = [is_real, causal_mask, is_real & causal_mask]
 maps = [masked_weights(scores, mask) for mask in masks]
-show(maps, titles=["Padding", "Causal", "Both"])
+d2l.show_heatmaps(
+    tf.stack(maps)[tf.newaxis],
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["Padding", "Causal", "Both"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
 
 # %% last-queries
 keras.utils.set_random_seed(0)
 layer = d2l.DotProductAttention(dropout=0)
-X = d2l.normal((1, 5, 8))
+X = tf.random.normal((1, 5, 8))
 output_all = layer(X, X, X, causal=True)
 output_last_two = layer(X[:, -2:], X, X, causal=True)
 keys_seen = tf.math.count_nonzero(layer.attention_weights[0], axis=-1)
-print("two queries: keys seen", d2l.numpy(keys_seen).tolist())
+print("two queries: keys seen", keys_seen.numpy().tolist())
 difference = tf.reduce_max(abs(output_last_two - output_all[:, -2:]))
 print(f"from the last two of five: largest difference {difference:.4f}")
 
+
 # %% empty-row
+def print_row(name, weights):
+    print(name, *[f"{weight:5.2f}" for weight in weights])
+
+
 is_real = tf.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
 weights = masked_weights(scores, is_real & causal_mask)
-print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+print_row("by hand:   ", weights[0])
 bias = tf.where(is_real, 0.0, -math.inf)
 layer(X, X, X, causal=True, score_bias=bias)
-print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
+print_row("the layer: ", layer.attention_weights[0, 0])
 
 # %% own-empty-row
 identity = tf.eye(5)[tf.newaxis]  # with these values, the answers are the weights
@@ -313,14 +319,18 @@ own_weights = keras.ops.dot_product_attention(
     identity[:, :, tf.newaxis],
     mask=is_real & causal_mask,
 )
-print("Keras':    ", *(f"{weight:5.2f}" for weight in own_weights[0, 0, 0]))
+print_row("Keras':    ", own_weights[0, 0, 0])
 
 # %% dictionaries
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def draw_dictionaries(count, size=6):
-    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers.
+
+    Return four arrays of whole numbers, each of shape (count, size).
+    """
+    # Drawn with NumPy, which set_random_seed seeds as well.
     letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
     digits = np.random.randint(10, size=(count, size))
     order = np.random.rand(count, size).argsort(axis=1)
@@ -330,7 +340,9 @@ def draw_dictionaries(count, size=6):
 
 
 def name_pairs(letters, digits):
-    return [f"{LETTERS[x]}{y}" for x, y in zip(letters, digits, strict=True)]
+    """Return names such as p2, for one dictionary's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
@@ -346,7 +358,7 @@ def make_table(rows, width):
 
 def make_projection(width):
     """Make a linear map without bias; Keras itself draws larger numbers."""
-    uniform = keras.initializers.VarianceScaling(1 / 3, distribution="uniform")
+    uniform = keras.initializers.VarianceScaling(scale=1 / 3, distribution="uniform")
     return keras.layers.Dense(width, use_bias=False, kernel_initializer=uniform)
 
 
@@ -360,6 +372,7 @@ class LookUp(keras.Model):
         self.W_q = make_projection(num_hiddens)
         self.W_k = make_projection(num_hiddens)
         self.W_v = make_projection(num_hiddens)
+        # Keras reserves the name `output`.
         self.logits = keras.layers.Dense(10)
 
     def call(self, letters, digits, questions):
@@ -401,6 +414,7 @@ def train(seed, model_class=LookUp):
     return fit(model_class(), draw_dictionaries)
 
 
+# %% accuracies
 # The same questions for every model.
 sizes = [6, 12, 26]
 tests = {size: draw_dictionaries(500, size) for size in sizes}
@@ -412,8 +426,8 @@ def accuracies(models):
     for model in models:
         row = []
         for letters, digits, questions, answers in tests.values():
-            said = np.argmax(model(letters, digits, questions), axis=-1)
-            row.append(np.mean(said == answers))
+            predictions = np.argmax(model(letters, digits, questions), axis=-1)
+            row.append(np.mean(predictions == answers))
         shares.append(row)
     return shares
 
@@ -435,7 +449,7 @@ d2l.show_heatmaps(
     figsize=(3.5, 3),
     cmap="Blues",
     xticklabels=name_pairs(letters[0], digits[0]),
-    yticklabels=[LETTERS[x] for x in questions[0]],
+    yticklabels=[LETTERS[letter] for letter in questions[0]],
     marks=questions[0][:, np.newaxis] == letters[0],
 )
 
@@ -485,15 +499,15 @@ for share, name in zip(masked_accuracies, names, strict=True):
     print(f"{share:.3f}  right with {name}")
 
 # %% same-answer
-values = d2l.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])
+values = tf.constant([[0.0, 0], [1, 0], [0, 1], [1, 1]])
 for weights in [[0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]]:
     average = tf.linalg.matvec(values, weights, transpose_a=True)
-    print(weights, "->", d2l.numpy(average).tolist())
+    print(weights, "->", average.numpy().tolist())
 
 # %% solution-box
 is_near = abs(grid[:, tf.newaxis] - x) < 0.3
-box = tf.linalg.matvec(masked_weights(d2l.zeros((101, 40)), is_near), y)
-means = d2l.stack([tf.reduce_mean(y[nearby]) for nearby in is_near])
+box = tf.linalg.matvec(masked_weights(tf.zeros((101, 40)), is_near), y)
+means = tf.stack([tf.reduce_mean(y[nearby]) for nearby in is_near])
 has_point = tf.reduce_any(is_near, axis=1)
 difference = tf.reduce_max(abs(box - means)[has_point])
 print(
@@ -547,12 +561,13 @@ class Reverser(keras.Model):
         self.logits = keras.layers.Dense(10)
 
     def call(self, digits):
-        position = d2l.arange(digits.shape[1])
+        position = tf.range(digits.shape[1])
         keys = self.place(position) + self.digit(digits)
         self.attention_weights = tf.nn.softmax(scaled_dot(self.query(position), keys))
         return self.logits(self.attention_weights @ self.digit(digits))
 
 
+# %% solution-reversers
 def draw_reversals(count):
     digits = np.random.randint(10, size=(count, 8))
     return digits, np.flip(digits, axis=1)
