@@ -423,6 +423,8 @@ def test_some_readers_need_no_positions_in_their_values(adapter, cells):
         for place, name in zip(PLACES, ACCURACIES, strict=True)
     }
     assert_range_table(cells["without-positions-shown"], shown, digits=3)
+    *_, first_reader = cells["without-positions-shown"].rows
+    np.testing.assert_allclose(first_reader, rows[0], atol=0.0021)
     full, scores, values = np.transpose(rows)
     assert full.min() >= NEARLY_PERFECT
     assert scores.max() > HIGH_ACCURACY

@@ -729,6 +729,10 @@ results.put("everywhere", fullAccuracies);
 results.put("in queries and keys alone", scoresAccuracies);
 results.put("in values alone", valuesAccuracies);
 Ranges.print(results, List.of("share right"), "positions", 3);
+System.out.println(
+        "the first reader: %.3f %.3f %.3f"
+                .formatted(
+                        fullAccuracies[0][0], scoresAccuracies[0][0], valuesAccuracies[0][0]));
 
 // %% learned-positions
 /** A table of positions, trained like every other weight. */

@@ -498,6 +498,8 @@ results = {
     "in values alone": values_accuracies,
 }
 d2l.print_ranges(results, ["share right"], "positions", digits=3)
+first_reader = [full_accuracies[0], scores_accuracies[0], values_accuracies[0]]
+print("the first reader:", *[f"{share:.3f}" for share in first_reader])
 
 
 # %% learned-positions
