@@ -37,7 +37,10 @@ Engine.getInstance().setRandomSeed(0);
 var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
 var parameters = new ParameterStore(manager, false);
 
-/** Return a layer's output; no layer of this lesson does anything else in training. */
+/**
+ * Return a layer's output. Blocks call this for their parts too, past the store and the
+ * flag that they are given: all share one store, and none has dropout.
+ */
 NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
@@ -48,7 +51,10 @@ NDArray evaluate(Block layer, NDArray... inputs) {
     return layer;
 }
 
-/** Return a number as an array; DJL frees a plain number's before the backward pass. */
+/**
+ * Return a number as an array. DJL would make one of a plain number as well, but free
+ * it before the backward pass needs it.
+ */
 NDArray makeScalar(NDManager manager, double number) {
     return manager.full(new Shape(1), (float) number);
 }
@@ -288,7 +294,11 @@ String LETTERS = "abcdefghijklmnopqrstuvwxyz";
 
 record Examples(NDList inputs, NDArray answers) {}
 
-/** Draw entries (a letter and a number each), pairs of letters, and the answers. */
+/**
+ * Draw entries (a letter and a number each), pairs of letters, and the answers. An
+ * answer is the first letter's number plus sign times the second's. Inputs are letters,
+ * numbers, and the first and the second letters of questions; all are (count, 6).
+ */
 Examples drawQuestions(NDManager manager, int count, int sign) {
     // no letter twice
     var alphabets = manager.randomUniform(0, 1, new Shape(count, 26)).argSort(1);
@@ -296,11 +306,13 @@ Examples drawQuestions(NDManager manager, int count, int sign) {
     var numbers = manager.randomNormal(new Shape(count, 6));
     // Each question asks for two different entries.
     var indices = manager.randomUniform(0, 1, new Shape(count, 6, 6)).argSort(2);
-    var i = indices.get("..., 0");
-    var j = indices.get("..., 1");
-    var first = letters.gather(i, 1);
-    var second = letters.gather(j, 1);
-    var answers = numbers.gather(i, 1).add(numbers.gather(j, 1).mul(sign));
+    var firstIndices = indices.get("..., 0");
+    var secondIndices = indices.get("..., 1");
+    var first = letters.gather(firstIndices, 1);
+    var second = letters.gather(secondIndices, 1);
+    var firstNumbers = numbers.gather(firstIndices, 1);
+    var secondNumbers = numbers.gather(secondIndices, 1);
+    var answers = firstNumbers.add(secondNumbers.mul(sign));
     return new Examples(new NDList(letters, numbers, first, second), answers);
 }
 
@@ -429,6 +441,7 @@ Comparer train(int numHeads, int seed, int sign) {
     return model;
 }
 
+// %% comparer-errors
 // The same questions for every model.
 var differences = drawQuestions(manager, 500, -1);
 
@@ -529,7 +542,10 @@ errorsWithout.forEach(
         });
 
 // %% texts
-/** Draw letters, each followed by its digit; then the same pairs, shuffled. */
+/**
+ * Draw letters, each followed by its digit; then the same pairs, shuffled. Return
+ * tokens (count, 16), and the digits to predict (count, 4).
+ */
 Examples drawTexts(NDManager manager, int count) {
     var alphabets = manager.randomUniform(0, 1, new Shape(count, 26)).argSort(1);
     var letters = alphabets.get(":, :{}", 4);
@@ -615,6 +631,7 @@ Reader trainReader(int numLayers, int seed) {
     return model;
 }
 
+// %% reader-accuracies
 // The same texts for every model.
 var test = drawTexts(manager, 500);
 

@@ -26,16 +26,16 @@ pear = jnp.array([0.0, 0, 6])
 lemon = jnp.array([0.0, 6, 0])
 
 for name, query in [("pear", pear), ("lemon", lemon), ("both", pear + lemon)]:
-    weights = nn.softmax(keys @ query)
+    weights = jax.nn.softmax(keys @ query)
     shares = "".join(f"{weight:7.3f}" for weight in weights)
     print(f"{name:>5}:{shares}   {weights @ values:.1f} cents")
 
 # %% two-averages
-first_head = nn.softmax(keys @ pear) @ values
-second_head = nn.softmax(keys @ lemon) @ values
+first_head = jax.nn.softmax(keys @ pear) @ values
+second_head = jax.nn.softmax(keys @ lemon) @ values
 heads = jnp.stack([first_head, second_head])
 W_o = jnp.array([1.0, -1])  # the first minus the second
-print("the two heads:", *(f"{head:.1f}" for head in heads))
+print(f"the two heads: {first_head:.1f} {second_head:.1f}")
 print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
 print(f"a lemon costs {heads[::-1] @ W_o:.1f} cents more than a pear")
 
@@ -55,7 +55,9 @@ def merge(X):
 
 # %% multi-head
 # Kernels of variance 1 / (3 d) for d inputs; Flax itself draws them with 1 / d.
-narrow = nn.initializers.variance_scaling(1 / 3, "fan_in", "truncated_normal")
+narrow = nn.initializers.variance_scaling(
+    scale=1 / 3, mode="fan_in", distribution="truncated_normal"
+)
 
 
 class MultiHeadAttention(nn.Module):
@@ -80,12 +82,13 @@ class MultiHeadAttention(nn.Module):
             is_visible = jnp.ones((num_queries, num_keys), dtype=bool)
             is_visible = jnp.tril(is_visible, num_keys - num_queries)
             scores = jnp.where(is_visible, scores, -jnp.inf)
-        weights = nn.softmax(scores)
+        weights = jax.nn.softmax(scores)
         return self.W_o(merge(weights @ v)), weights
 
 
 # %% shapes
-d, num_heads = 8, 2
+d = 8
+num_heads = 2
 X = jax.random.normal(jax.random.key(10), (1, 5, d))
 layer = MultiHeadAttention(d, num_heads)
 variables = layer.init(jax.random.key(11), X, X, X)
@@ -117,7 +120,7 @@ for head in range(num_heads):
     q = X @ W_q[:, columns]
     k = X @ W_k[:, columns]
     v = X @ W_v[:, columns]
-    weights = nn.softmax(q @ k.mT / math.sqrt(width))
+    weights = jax.nn.softmax(q @ k.mT / math.sqrt(width))
     head_outputs.append(weights @ v)
 headwise_output = jnp.concatenate(head_outputs, axis=-1) @ W_o
 
@@ -160,9 +163,10 @@ print(f"numbers in their place: {share_in_place:.2f}")
 # %% wrong-root
 def sharpness(width):
     """Return the mean largest weight of a thousand queries in each of 8 heads."""
-    q, k = jax.random.normal(jax.random.key(13), (2, 8, 1000, 64))  # 512 / 8 = 64
-    scores = q @ k[:, :10].mT / math.sqrt(width)
-    return nn.softmax(scores).max(axis=-1).mean()
+    q = jax.random.normal(jax.random.key(12), (8, 1000, 64))  # 512 / 8 = 64
+    k = jax.random.normal(jax.random.key(13), (8, 10, 64))
+    scores = q @ k.mT / math.sqrt(width)
+    return jax.nn.softmax(scores).max(axis=-1).mean()
 
 
 for name, width in [("the head's 64", 64), ("the model's 512", 512)]:
@@ -189,13 +193,18 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def draw_questions(rng, count, size=6, sign=-1):
-    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
+    """Draw entries (a letter and a number each), pairs of letters, and the answers.
+
+    An answer is the first letter's number plus `sign` times the second's. Letters,
+    numbers and answers have shape (count, size), questions (count, size, 2).
+    """
     # Drawn with NumPy, since JAX compiles for each new shape.
     alphabets = rng.random((count, 26)).argsort(axis=1)
     letters = alphabets[:, :size]  # no letter twice
     numbers = rng.normal(size=(count, size)).astype("float32")
     # Each question asks for two different entries.
-    indices = rng.random((count, size, size)).argsort(axis=2)[:, :, :2]
+    orders = rng.random((count, size, size)).argsort(axis=2)
+    indices = orders[:, :, :2]
     questions = np.take_along_axis(letters[:, None], indices, axis=2)
     pair_numbers = np.take_along_axis(numbers[:, None], indices, axis=2)
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
@@ -203,7 +212,8 @@ def draw_questions(rng, count, size=6, sign=-1):
 
 
 letters, numbers, questions, answers = draw_questions(np.random.default_rng(15), 1)
-entries = [f"{LETTERS[x]} {y:.1f}" for x, y in zip(letters[0], numbers[0], strict=True)]
+pairs = zip(letters[0], numbers[0], strict=True)
+entries = [f"{LETTERS[letter]} {number:.1f}" for letter, number in pairs]
 print("entries:", "  ".join(entries))
 for i in range(3):
     first, second = questions[0, i]
@@ -266,12 +276,13 @@ def fit(module, seed, examples, loss, optimizer):
 optimizer = optax.adam(0.015)
 
 
-def train(comparer, seed, **task):
+def train(comparer, seed, sign=-1):
     rng = np.random.default_rng(seed)
-    examples = draw_questions(rng, 150 * 128, **task)
+    examples = draw_questions(rng, 150 * 128, sign=sign)
     return fit(comparer, seed, examples, optax.squared_error, optimizer)
 
 
+# %% comparer-errors
 # The same questions for every model.
 differences = draw_questions(np.random.default_rng(16), 1000)
 
@@ -292,7 +303,7 @@ for num_heads in [1, 2, 4]:
     errors[num_heads] = [error(model) for model in models[num_heads]]
 
 # %% errors tags=["tolerance:absolute=0.03"]
-results = {f"{num_heads}": runs for num_heads, runs in errors.items()}
+results = {str(num_heads): runs for num_heads, runs in errors.items()}
 d2l.print_ranges(results, ["mean squared error"], "heads", digits=3)
 
 # %% two-heads-map tags=["tolerance:levels=16"]
@@ -314,7 +325,7 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2"],
     figsize=(6, 3),
     cmap="Blues",
-    xticklabels=[LETTERS[x] for x in letters[0]],
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
     yticklabels=name_questions(questions[0]),
     marks=is_asked,
 )
@@ -344,12 +355,16 @@ for num_heads in [2, 4]:
 for num_heads, runs in errors_without.items():
     print(f"{num_heads} heads, without one of them:")
     for seed, head_errors in enumerate(runs):
-        print(f"   seed {seed}:", *(f"{x:6.3f}" for x in head_errors))
+        row = " ".join(f"{x:6.3f}" for x in head_errors)
+        print(f"   seed {seed}: {row}")
 
 
 # %% texts
 def draw_texts(rng, count, size=4):
-    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
+    """Draw letters, each followed by its digit; then the same pairs, shuffled.
+
+    Return tokens (count, 4 * size), and the digits to predict (count, size).
+    """
     letters = rng.random((count, 26)).argsort(axis=1)[:, :size]
     digits = rng.integers(10, size=(count, size))
     order = rng.random((count, size)).argsort(axis=1)
@@ -407,6 +422,7 @@ def train_reader(reader, seed):
     return fit(reader, seed, examples, cross_entropy, reader_optimizer)
 
 
+# %% reader-accuracies
 # The same texts for every model.
 test = draw_texts(np.random.default_rng(19), 500)
 
@@ -426,7 +442,7 @@ for num_layers in [1, 2]:
     accuracies[num_layers] = [accuracy(model) for model in readers[num_layers]]
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
-results = {f"{num_layers}": runs for num_layers, runs in accuracies.items()}
+results = {str(num_layers): runs for num_layers, runs in accuracies.items()}
 d2l.print_ranges(results, ["right"], "layers", digits=3)
 
 # %% readers-maps tags=["nbval-ignore-output"]
@@ -435,12 +451,13 @@ module, variables = readers[2][0]
 _, weights = module.apply(variables, tokens)
 # First layer: a digit looks at its letter, just before it. Second layer: a letter of
 # the second half looks just after its first appearance.
-is_same = tokens[0] == tokens[0][:, None]
 marks = np.zeros((2, 16, 16), dtype=bool)
 for i in range(1, 8, 2):
     marks[0, i, i - 1] = True
 for i in range(8, 16, 2):
-    marks[1, i, 1:] = is_same[i, :-1] & (np.arange(15) < 8)
+    for j in range(0, 8, 2):
+        if tokens[0, i] == tokens[0, j]:
+            marks[1, i, j + 1] = True
 d2l.show_heatmaps(
     weights,
     xlabel="Keys",
@@ -499,7 +516,7 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2", "Mean"],
     figsize=(8, 3),
     cmap="Blues",
-    xticklabels=[LETTERS[x] for x in letters[0]],
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
     yticklabels=name_questions(questions[0]),
     marks=is_asked,
 )

@@ -14,14 +14,16 @@ from mxnet.test_utils import set_default_context
 
 set_default_context(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 npx.random.seed(0)
-initializer = init.Xavier(magnitude=1)  # weights from -1/sqrt(d) to 1/sqrt(d)
+# Weights from -1/sqrt(d) to 1/sqrt(d), where d is the mean of inputs and outputs.
+initializer = init.Xavier(magnitude=1)
 
 # %% one-average
 fruits = ["apple", "lemon", "pear"]
-keys = d2l.eye(3)  # each fruit has its own number
-values = d2l.tensor([50, 40, 70])  # the price, in cents
-pear = d2l.tensor([0, 0, 6])
-lemon = d2l.tensor([0, 6, 0])
+keys = np.eye(3)  # each fruit has its own number
+# np.array makes float32 even of whole numbers.
+values = np.array([50, 40, 70])  # the price, in cents
+pear = np.array([0, 0, 6])
+lemon = np.array([0, 6, 0])
 
 for name, query in [("pear", pear), ("lemon", lemon), ("both", pear + lemon)]:
     weights = npx.softmax(keys @ query, axis=-1)
@@ -31,9 +33,9 @@ for name, query in [("pear", pear), ("lemon", lemon), ("both", pear + lemon)]:
 # %% two-averages
 first_head = npx.softmax(keys @ pear, axis=-1) @ values
 second_head = npx.softmax(keys @ lemon, axis=-1) @ values
-heads = d2l.stack([first_head, second_head])
-W_o = d2l.tensor([1, -1])  # the first minus the second
-print("the two heads:", *(f"{head:.1f}" for head in heads))
+heads = np.stack([first_head, second_head])
+W_o = np.array([1, -1])  # the first minus the second
+print(f"the two heads: {first_head:.1f} {second_head:.1f}")
 print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
 print(f"a lemon costs {heads[::-1] @ W_o:.1f} cents more than a pear")
 
@@ -58,6 +60,7 @@ class MultiHeadAttention(nn.Block):
     def __init__(self, num_hiddens, num_heads):
         super().__init__()
         self.num_heads = num_heads
+        # By default, Dense would flatten all axes but the first into one.
         self.W_q = nn.Dense(num_hiddens, use_bias=False, flatten=False)
         self.W_k = nn.Dense(num_hiddens, use_bias=False, flatten=False)
         self.W_v = nn.Dense(num_hiddens, use_bias=False, flatten=False)
@@ -76,18 +79,20 @@ class MultiHeadAttention(nn.Block):
         scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
         if causal:  # the last query sees all keys, the one before it one fewer, ...
             num_queries, num_keys = scores.shape[-2:]
-            is_visible = np.ones((num_queries, num_keys))
+            is_visible = np.ones((num_queries, num_keys), ctx=scores.ctx)
             is_visible = np.tril(is_visible, num_keys - num_queries)
-            # An array, as np.where swaps the gradients when one branch is a plain number.
-            scores = np.where(is_visible, scores, d2l.tensor(-math.inf))
+            # An array: with a plain number, np.where would swap the gradients.
+            hidden = np.array(-math.inf, ctx=scores.ctx)
+            scores = np.where(is_visible, scores, hidden)
         self.attention_weights = npx.softmax(scores, axis=-1)
         return self.W_o(merge(self.attention_weights @ v))
 
 
 # %% shapes
 npx.random.seed(0)
-d, num_heads = 8, 2
-X = d2l.randn(1, 5, d)
+d = 8
+num_heads = 2
+X = np.random.randn(1, 5, d)
 layer = MultiHeadAttention(d, num_heads)
 layer.initialize(initializer)
 output = layer(X, X, X)
@@ -119,7 +124,7 @@ for head in range(num_heads):
     v = X @ W_v[:, columns]
     weights = npx.softmax(q @ k.swapaxes(-1, -2) / math.sqrt(width), axis=-1)
     head_outputs.append(weights @ v)
-headwise_output = d2l.concat(head_outputs, axis=-1) @ W_o
+headwise_output = np.concatenate(head_outputs, axis=-1) @ W_o
 
 # %% the-layer
 d2l_layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
@@ -152,8 +157,9 @@ print(f"numbers in their place: {share_in_place:.2f}")
 def sharpness(width):
     """Return the mean largest weight of a thousand queries in each of 8 heads."""
     npx.random.seed(0)
-    q, k = d2l.randn(2, 8, 1000, 64)  # 512 / 8 = 64
-    scores = q @ k[:, :10].swapaxes(-1, -2) / math.sqrt(width)
+    q = np.random.randn(8, 1000, 64)  # 512 / 8 = 64
+    k = np.random.randn(8, 10, 64)
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(width)
     return npx.softmax(scores, axis=-1).max(axis=-1).mean()
 
 
@@ -161,7 +167,7 @@ for name, width in [("the head's 64", 64), ("the model's 512", 512)]:
     print(f"divided by the root of {name:>15}: {sharpness(width):.2f}")
 
 # %% costs
-tokens = d2l.zeros((1, 10, 64))
+tokens = np.zeros((1, 10, 64))
 print("heads  width  parameters  multiply-adds  weights")
 for num_heads in [1, 2, 4, 8, 16]:
     layer = MultiHeadAttention(64, num_heads)
@@ -179,11 +185,16 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def draw_questions(count, size=6, sign=-1):
-    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
-    letters = d2l.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
-    numbers = d2l.randn(count, size)
+    """Draw entries (a letter and a number each), pairs of letters, and the answers.
+
+    An answer is the first letter's number plus `sign` times the second's. Letters,
+    numbers and answers have shape (count, size), questions (count, size, 2).
+    """
+    letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
+    numbers = np.random.randn(count, size)
     # Each question asks for two different entries.
-    indices = d2l.rand(count, size, size).argsort(axis=2)[:, :, :2]
+    orders = np.random.rand(count, size, size).argsort(axis=2)
+    indices = orders[:, :, :2]
     rows = np.arange(count, dtype="int64")[:, None, None]
     questions = letters[rows, indices]
     pair_numbers = numbers[rows, indices]
@@ -194,7 +205,7 @@ def draw_questions(count, size=6, sign=-1):
 npx.random.seed(2)
 letters, numbers, questions, answers = draw_questions(1)
 pairs = zip(letters[0].tolist(), numbers[0].tolist(), strict=True)
-entries = [f"{LETTERS[x]} {y:.1f}" for x, y in pairs]
+entries = [f"{LETTERS[letter]} {number:.1f}" for letter, number in pairs]
 print("entries:", "  ".join(entries))
 for i in range(3):
     first, second = questions[0, i].tolist()
@@ -207,7 +218,7 @@ class Comparer(nn.Block):
 
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
-        normal = init.Normal(1)
+        normal = init.Normal(1)  # by default, vectors would be far shorter
         self.letter = nn.Embedding(26, num_hiddens, weight_initializer=normal)
         self.first = nn.Embedding(26, num_hiddens, weight_initializer=normal)
         self.second = nn.Embedding(26, num_hiddens, weight_initializer=normal)
@@ -222,23 +233,25 @@ class Comparer(nn.Block):
 
 
 # %% train
-def train(num_heads, seed, **task):
+def train(num_heads, seed, sign=-1):
     npx.random.seed(seed)
     model = Comparer(num_heads)
     model.initialize(initializer)
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
     # Cut examples into batches: drawing all of them at once is faster.
-    letters, numbers, questions, answers = draw_questions(100 * 128, **task)
+    letters, numbers, questions, answers = draw_questions(100 * 128, sign=sign)
     for step in range(100):
         batch = slice(128 * step, 128 * (step + 1))
         with autograd.record():
             predictions = model(letters[batch], numbers[batch], questions[batch])
+            # A loss for each example: the trainer divides by the batch size.
             loss = ((predictions - answers[batch]) ** 2).mean(axis=1)
         loss.backward()
         trainer.step(batch_size=128)
     return model
 
 
+# %% comparer-errors
 # The same questions for every model.
 differences = draw_questions(1000)
 
@@ -256,7 +269,7 @@ for num_heads in [1, 2, 4]:
     errors[num_heads] = [error(model) for model in models[num_heads]]
 
 # %% errors tags=["tolerance:absolute=0.03"]
-results = {f"{num_heads}": runs for num_heads, runs in errors.items()}
+results = {str(num_heads): runs for num_heads, runs in errors.items()}
 d2l.print_ranges(results, ["mean squared error"], "heads", digits=3)
 
 # %% two-heads-map tags=["tolerance:levels=16"]
@@ -279,7 +292,7 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2"],
     figsize=(6, 3),
     cmap="Blues",
-    xticklabels=[LETTERS[x] for x in letters[0].tolist()],
+    xticklabels=[LETTERS[letter] for letter in letters[0].tolist()],
     yticklabels=name_questions(questions[0]),
     marks=is_asked,
 )
@@ -316,19 +329,23 @@ for num_heads in [2, 4]:
 for num_heads, runs in errors_without.items():
     print(f"{num_heads} heads, without one of them:")
     for seed, head_errors in enumerate(runs):
-        print(f"   seed {seed}:", *(f"{x:6.3f}" for x in head_errors))
+        row = " ".join(f"{x:6.3f}" for x in head_errors)
+        print(f"   seed {seed}: {row}")
 
 
 # %% texts
 def draw_texts(count, size=4):
-    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
-    letters = d2l.rand(count, 26).argsort(axis=1)[:, :size]
+    """Draw letters, each followed by its digit; then the same pairs, shuffled.
+
+    Return tokens (count, 4 * size), and the digits to predict (count, size).
+    """
+    letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]
     digits = np.random.randint(10, size=(count, size))
-    order = d2l.rand(count, size).argsort(axis=1)
-    pairs = d2l.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
+    order = np.random.rand(count, size).argsort(axis=1)
+    pairs = np.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
     rows = np.arange(count, dtype="int64")[:, None]
     repeated = pairs[rows, order]
-    tokens = d2l.concat([pairs, repeated], axis=1).reshape(count, 4 * size)
+    tokens = np.concatenate([pairs, repeated], axis=1).reshape(count, 4 * size)
     return tokens, digits[rows, order]
 
 
@@ -381,6 +398,7 @@ def train_reader(num_layers, seed):
     return model
 
 
+# %% reader-accuracies
 # The same texts for every model.
 test = draw_texts(500)
 
@@ -397,7 +415,7 @@ for num_layers in [1, 2]:
     accuracies[num_layers] = [accuracy(model) for model in readers[num_layers]]
 
 # %% readers-shares tags=["tolerance:absolute=0.03"]
-results = {f"{num_layers}": runs for num_layers, runs in accuracies.items()}
+results = {str(num_layers): runs for num_layers, runs in accuracies.items()}
 d2l.print_ranges(results, ["right"], "layers", digits=3)
 
 # %% readers-maps tags=["nbval-ignore-output"]
@@ -407,14 +425,15 @@ model = readers[2][0]
 model(tokens)
 # First layer: a digit looks at its letter, just before it. Second layer: a letter of
 # the second half looks just after its first appearance.
-is_same = tokens[0] == tokens[0][:, None]
-marks = d2l.zeros((2, 16, 16))
+marks = np.zeros((2, 16, 16))
 for i in range(1, 8, 2):
     marks[0, i, i - 1] = 1
 for i in range(8, 16, 2):
-    marks[1, i, 1:] = is_same[i, :-1] & (np.arange(15) < 8)
+    for j in range(0, 8, 2):
+        if tokens[0, i] == tokens[0, j]:
+            marks[1, i, j + 1] = 1
 d2l.show_heatmaps(
-    d2l.concat([layer.attention_weights for layer in model.layers], axis=1),
+    np.concatenate([layer.attention_weights for layer in model.layers], axis=1),
     xlabel="Keys",
     ylabel="Queries",
     titles=["First layer", "Second layer"],
@@ -427,7 +446,7 @@ d2l.show_heatmaps(
 
 # %% solution-rank
 npx.random.seed(0)
-X = d2l.randn(1, 20, d)
+X = np.random.randn(1, 20, d)
 for num_heads in [1, 2, 4, 8]:
     q = split(X @ W_q, num_heads)[0, 0]  # the first head's
     k = split(X @ W_k, num_heads)[0, 0]
@@ -436,7 +455,7 @@ for num_heads in [1, 2, 4, 8]:
 
 # %% solution-order
 npx.random.seed(0)
-X = d2l.randn(1, 5, d)
+X = np.random.randn(1, 5, d)
 layer = MultiHeadAttention(d, num_heads=2)
 layer.initialize(initializer)
 original_output = layer(X, X, X)
@@ -466,13 +485,13 @@ models[2][0](letters, numbers, questions)
 weights = models[2][0].attention.attention_weights
 is_asked = (letters[0] == questions[0][:, :, None]).any(axis=1)
 d2l.show_heatmaps(
-    d2l.concat([weights, weights.mean(axis=1, keepdims=True)], axis=1),
+    np.concatenate([weights, weights.mean(axis=1, keepdims=True)], axis=1),
     xlabel="Entries",
     ylabel="Questions",
     titles=["Head 1", "Head 2", "Mean"],
     figsize=(8, 3),
     cmap="Blues",
-    xticklabels=[LETTERS[x] for x in letters[0].tolist()],
+    xticklabels=[LETTERS[letter] for letter in letters[0].tolist()],
     yticklabels=name_questions(questions[0]),
     marks=is_asked,
 )

@@ -13,7 +13,8 @@ from paddle.nn import functional as F
 
 paddle.seed(0)
 paddle.set_device(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
-# Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's default range is wider.
+# Weights from -1/sqrt(d) to 1/sqrt(d), where d is the mean of inputs and outputs;
+# Paddle's default range is wider.
 initializer = nn.initializer.XavierUniform(gain=1 / math.sqrt(3))
 
 # %% one-average
@@ -33,7 +34,7 @@ first_head = F.softmax(keys @ pear, axis=-1) @ values
 second_head = F.softmax(keys @ lemon, axis=-1) @ values
 heads = paddle.stack([first_head, second_head])
 W_o = paddle.to_tensor([1.0, -1])  # the first minus the second
-print("the two heads:", *(f"{head:.1f}" for head in heads))
+print(f"the two heads: {first_head:.1f} {second_head:.1f}")
 print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
 print(f"a lemon costs {heads.flip(0) @ W_o:.1f} cents more than a pear")
 
@@ -73,14 +74,14 @@ class MultiHeadAttention(nn.Layer):
             is_visible = paddle.ones([num_queries, num_keys], dtype="bool")
             is_visible = paddle.tril(is_visible, diagonal=num_keys - num_queries)
             scores = scores.masked_fill(~is_visible, -math.inf)
-        weights = F.softmax(scores, axis=-1)
-        self.attention_weights = weights
-        return self.W_o(merge(weights @ v))
+        self.attention_weights = F.softmax(scores, axis=-1)
+        return self.W_o(merge(self.attention_weights @ v))
 
 
 # %% shapes
 paddle.seed(0)
-d, num_heads = 8, 2
+d = 8
+num_heads = 2
 X = paddle.randn([1, 5, d])
 layer = MultiHeadAttention(d, num_heads)
 with paddle.no_grad():
@@ -154,8 +155,9 @@ print(f"numbers in their place: {share_in_place:.2f}")
 def sharpness(width):
     """Return the mean largest weight of a thousand queries in each of 8 heads."""
     paddle.seed(0)
-    q, k = paddle.randn([2, 8, 1000, 64])  # 512 / 8 = 64
-    scores = paddle.matmul(q, k[:, :10], transpose_y=True) / math.sqrt(width)
+    q = paddle.randn([8, 1000, 64])  # 512 / 8 = 64
+    k = paddle.randn([8, 10, 64])
+    scores = paddle.matmul(q, k, transpose_y=True) / math.sqrt(width)
     return F.softmax(scores, axis=-1).max(axis=-1).mean()
 
 
@@ -180,11 +182,16 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def draw_questions(count, size=6, sign=-1):
-    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
+    """Draw entries (a letter and a number each), pairs of letters, and the answers.
+
+    An answer is the first letter's number plus `sign` times the second's. Letters,
+    numbers and answers have shape (count, size), questions (count, size, 2).
+    """
     letters = paddle.rand([count, 26]).argsort(axis=1)[:, :size]  # no letter twice
     numbers = paddle.randn([count, size])
     # Each question asks for two different entries.
-    indices = paddle.rand([count, size, size]).argsort(axis=2)[:, :, :2].flatten(1)
+    orders = paddle.rand([count, size, size]).argsort(axis=2)
+    indices = orders[:, :, :2].flatten(1)  # (count, 2 * size)
     questions = letters.take_along_axis(indices, axis=1).unflatten(1, [size, 2])
     pair_numbers = numbers.take_along_axis(indices, axis=1).unflatten(1, [size, 2])
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
@@ -193,7 +200,8 @@ def draw_questions(count, size=6, sign=-1):
 
 paddle.seed(2)
 letters, numbers, questions, answers = draw_questions(1)
-entries = [f"{LETTERS[x]} {y:.1f}" for x, y in zip(letters[0], numbers[0], strict=True)]
+pairs = zip(letters[0], numbers[0], strict=True)
+entries = [f"{LETTERS[letter]} {number:.1f}" for letter, number in pairs]
 print("entries:", "  ".join(entries))
 for i in range(3):
     first, second = questions[0, i]
@@ -206,7 +214,7 @@ class Comparer(nn.Layer):
 
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
-        normal = nn.initializer.Normal()
+        normal = nn.initializer.Normal()  # by default, vectors would be far shorter
         self.letter = nn.Embedding(26, num_hiddens, weight_attr=normal)
         self.first = nn.Embedding(26, num_hiddens, weight_attr=normal)
         self.second = nn.Embedding(26, num_hiddens, weight_attr=normal)
@@ -221,12 +229,12 @@ class Comparer(nn.Layer):
 
 
 # %% train
-def train(num_heads, seed, **task):
+def train(num_heads, seed, sign=-1):
     paddle.seed(seed)
     model = Comparer(num_heads)
     optimizer = paddle.optimizer.Adam(0.01, parameters=model.parameters())
     for _ in range(250):
-        letters, numbers, questions, answers = draw_questions(32, **task)
+        letters, numbers, questions, answers = draw_questions(32, sign=sign)
         loss = F.mse_loss(model(letters, numbers, questions), answers)
         loss.backward()
         optimizer.step()
@@ -234,6 +242,7 @@ def train(num_heads, seed, **task):
     return model
 
 
+# %% comparer-errors
 # The same questions for every model.
 differences = draw_questions(500)
 
@@ -252,7 +261,7 @@ for num_heads in [1, 2, 4]:
     errors[num_heads] = [error(model) for model in models[num_heads]]
 
 # %% errors tags=["tolerance:absolute=0.03"]
-results = {f"{num_heads}": runs for num_heads, runs in errors.items()}
+results = {str(num_heads): runs for num_heads, runs in errors.items()}
 d2l.print_ranges(results, ["mean squared error"], "heads", digits=3)
 
 # %% two-heads-map tags=["tolerance:levels=16"]
@@ -275,7 +284,7 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2"],
     figsize=(6, 3),
     cmap="Blues",
-    xticklabels=[LETTERS[x] for x in letters[0]],
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
     yticklabels=name_questions(questions[0]),
     marks=is_asked,
 )
@@ -303,12 +312,16 @@ for num_heads in [2, 4]:
 for num_heads, runs in errors_without.items():
     print(f"{num_heads} heads, without one of them:")
     for seed, head_errors in enumerate(runs):
-        print(f"   seed {seed}:", *(f"{x:6.3f}" for x in head_errors))
+        row = " ".join(f"{x:6.3f}" for x in head_errors)
+        print(f"   seed {seed}: {row}")
 
 
 # %% texts
 def draw_texts(count, size=4):
-    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
+    """Draw letters, each followed by its digit; then the same pairs, shuffled.
+
+    Return tokens (count, 4 * size), and the digits to predict (count, size).
+    """
     letters = paddle.rand([count, 26]).argsort(axis=1)[:, :size]
     digits = paddle.randint(10, shape=[count, size])
     order = paddle.rand([count, size]).argsort(axis=1)
@@ -363,6 +376,7 @@ def train_reader(num_layers, seed):
     return model
 
 
+# %% reader-accuracies
 # The same texts for every model.
 test = draw_texts(500)
 
@@ -370,8 +384,8 @@ test = draw_texts(500)
 def accuracy(model):
     tokens, digits = test
     with paddle.no_grad():
-        said = model(tokens).argmax(axis=-1)
-    return (said == digits).astype("float32").mean().item()
+        predictions = model(tokens).argmax(axis=-1)
+    return (predictions == digits).astype("float32").mean().item()
 
 
 readers = {}
@@ -381,7 +395,7 @@ for num_layers in [1, 2]:
     accuracies[num_layers] = [accuracy(model) for model in readers[num_layers]]
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
-results = {f"{num_layers}": runs for num_layers, runs in accuracies.items()}
+results = {str(num_layers): runs for num_layers, runs in accuracies.items()}
 d2l.print_ranges(results, ["right"], "layers", digits=3)
 
 # %% readers-maps tags=["nbval-ignore-output"]
@@ -392,13 +406,13 @@ with paddle.no_grad():
     model(tokens)
 # First layer: a digit looks at its letter, just before it. Second layer: a letter of
 # the second half looks just after its first appearance.
-is_same = tokens[0] == tokens[0][:, None]
 marks = paddle.zeros([2, 16, 16])
 for i in range(1, 8, 2):
     marks[0, i, i - 1] = 1
 for i in range(8, 16, 2):
-    is_right = is_same[i, :-1] & (paddle.arange(15) < 8)
-    marks[1, i, 1:] = is_right.astype("float32")
+    for j in range(0, 8, 2):
+        if tokens[0, i] == tokens[0, j]:
+            marks[1, i, j + 1] = 1
 d2l.show_heatmaps(
     paddle.concat([layer.attention_weights for layer in model.layers], axis=1),
     xlabel="Keys",
@@ -458,7 +472,7 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2", "Mean"],
     figsize=(8, 3),
     cmap="Blues",
-    xticklabels=[LETTERS[x] for x in letters[0]],
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
     yticklabels=name_questions(questions[0]),
     marks=is_asked,
 )

@@ -29,7 +29,7 @@ first_head = (keys @ pear).softmax(dim=-1) @ values
 second_head = (keys @ lemon).softmax(dim=-1) @ values
 heads = torch.stack([first_head, second_head])
 W_o = torch.tensor([1.0, -1])  # the first minus the second
-print("the two heads:", *(f"{head:.1f}" for head in heads))
+print(f"the two heads: {first_head:.1f} {second_head:.1f}")
 print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
 print(f"a lemon costs {heads.flip(0) @ W_o:.1f} cents more than a pear")
 
@@ -66,7 +66,7 @@ class MultiHeadAttention(nn.Module):
         scores = q @ k.mT / math.sqrt(q.shape[-1])
         if causal:  # the last query sees all keys, the one before it one fewer, ...
             num_queries, num_keys = scores.shape[-2:]
-            is_visible = torch.ones(num_queries, num_keys, dtype=torch.bool)
+            is_visible = scores.new_ones(num_queries, num_keys, dtype=torch.bool)
             is_visible = is_visible.tril(num_keys - num_queries)
             scores = scores.masked_fill(~is_visible, -math.inf)
         self.attention_weights = scores.softmax(dim=-1)
@@ -75,7 +75,8 @@ class MultiHeadAttention(nn.Module):
 
 # %% shapes
 torch.manual_seed(0)
-d, num_heads = 8, 2
+d = 8
+num_heads = 2
 X = torch.randn(1, 5, d)
 layer = MultiHeadAttention(d, num_heads)
 with torch.no_grad():
@@ -152,8 +153,9 @@ print(f"numbers in their place: {share_in_place:.2f}")
 def sharpness(width):
     """Return the mean largest weight of a thousand queries in each of 8 heads."""
     torch.manual_seed(0)
-    q, k = torch.randn(2, 8, 1000, 64)  # 512 / 8 = 64
-    scores = q @ k[:, :10].mT / math.sqrt(width)
+    q = torch.randn(8, 1000, 64)  # 512 / 8 = 64
+    k = torch.randn(8, 10, 64)
+    scores = q @ k.mT / math.sqrt(width)
     return scores.softmax(dim=-1).amax(dim=-1).mean()
 
 
@@ -178,11 +180,16 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def draw_questions(count, size=6, sign=-1):
-    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
+    """Draw entries (a letter and a number each), pairs of letters, and the answers.
+
+    An answer is the first letter's number plus `sign` times the second's. Letters,
+    numbers and answers have shape (count, size), questions (count, size, 2).
+    """
     letters = torch.rand(count, 26).argsort(dim=1)[:, :size]  # no letter twice
     numbers = torch.randn(count, size)
     # Each question asks for two different entries.
-    indices = torch.rand(count, size, size).argsort(dim=2)[:, :, :2].flatten(1)
+    orders = torch.rand(count, size, size).argsort(dim=2)
+    indices = orders[:, :, :2].flatten(1)  # (count, 2 * size)
     questions = letters.gather(1, indices).unflatten(1, (size, 2))
     pair_numbers = numbers.gather(1, indices).unflatten(1, (size, 2))
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
@@ -191,7 +198,8 @@ def draw_questions(count, size=6, sign=-1):
 
 torch.manual_seed(2)
 letters, numbers, questions, answers = draw_questions(1)
-entries = [f"{LETTERS[x]} {y:.1f}" for x, y in zip(letters[0], numbers[0], strict=True)]
+pairs = zip(letters[0], numbers[0], strict=True)
+entries = [f"{LETTERS[letter]} {number:.1f}" for letter, number in pairs]
 print("entries:", "  ".join(entries))
 for i in range(3):
     first, second = questions[0, i]
@@ -218,12 +226,12 @@ class Comparer(nn.Module):
 
 
 # %% train
-def train(num_heads, seed, **task):
+def train(num_heads, seed, sign=-1):
     torch.manual_seed(seed)
     model = Comparer(num_heads)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(250):
-        letters, numbers, questions, answers = draw_questions(32, **task)
+        letters, numbers, questions, answers = draw_questions(32, sign=sign)
         loss = ((model(letters, numbers, questions) - answers) ** 2).mean()
         optimizer.zero_grad()
         loss.backward()
@@ -231,6 +239,7 @@ def train(num_heads, seed, **task):
     return model
 
 
+# %% comparer-errors
 # The same questions for every model.
 differences = draw_questions(500)
 
@@ -249,7 +258,7 @@ for num_heads in [1, 2, 4]:
     errors[num_heads] = [error(model) for model in models[num_heads]]
 
 # %% errors tags=["tolerance:absolute=0.03"]
-results = {f"{num_heads}": runs for num_heads, runs in errors.items()}
+results = {str(num_heads): runs for num_heads, runs in errors.items()}
 d2l.print_ranges(results, ["mean squared error"], "heads", digits=3)
 
 # %% two-heads-map tags=["tolerance:levels=16"]
@@ -272,7 +281,7 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2"],
     figsize=(6, 3),
     cmap="Blues",
-    xticklabels=[LETTERS[x] for x in letters[0]],
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
     yticklabels=name_questions(questions[0]),
     marks=is_asked,
 )
@@ -300,12 +309,16 @@ for num_heads in [2, 4]:
 for num_heads, runs in errors_without.items():
     print(f"{num_heads} heads, without one of them:")
     for seed, head_errors in enumerate(runs):
-        print(f"   seed {seed}:", *(f"{x:6.3f}" for x in head_errors))
+        row = " ".join(f"{x:6.3f}" for x in head_errors)
+        print(f"   seed {seed}: {row}")
 
 
 # %% texts
 def draw_texts(count, size=4):
-    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
+    """Draw letters, each followed by its digit; then the same pairs, shuffled.
+
+    Return tokens (count, 4 * size), and the digits to predict (count, size).
+    """
     letters = torch.rand(count, 26).argsort(dim=1)[:, :size]
     digits = torch.randint(10, (count, size))
     order = torch.rand(count, size).argsort(dim=1)
@@ -352,6 +365,7 @@ def train_reader(num_layers, seed):
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(200):
         tokens, digits = draw_texts(64)
+        # cross_entropy expects the classes on the second axis.
         loss = nn.functional.cross_entropy(model(tokens).mT, digits)
         optimizer.zero_grad()
         loss.backward()
@@ -359,6 +373,7 @@ def train_reader(num_layers, seed):
     return model
 
 
+# %% reader-accuracies
 # The same texts for every model.
 test = draw_texts(500)
 
@@ -376,7 +391,7 @@ for num_layers in [1, 2]:
     accuracies[num_layers] = [accuracy(model) for model in readers[num_layers]]
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
-results = {f"{num_layers}": runs for num_layers, runs in accuracies.items()}
+results = {str(num_layers): runs for num_layers, runs in accuracies.items()}
 d2l.print_ranges(results, ["right"], "layers", digits=3)
 
 # %% readers-maps tags=["nbval-ignore-output"]
@@ -387,12 +402,13 @@ with torch.no_grad():
     model(tokens)
 # First layer: a digit looks at its letter, just before it. Second layer: a letter of
 # the second half looks just after its first appearance.
-is_same = tokens[0] == tokens[0][:, None]
 marks = torch.zeros(2, 16, 16, dtype=torch.bool)
 for i in range(1, 8, 2):
     marks[0, i, i - 1] = True
 for i in range(8, 16, 2):
-    marks[1, i, 1:] = is_same[i, :-1] & (torch.arange(15) < 8)
+    for j in range(0, 8, 2):
+        if tokens[0, i] == tokens[0, j]:
+            marks[1, i, j + 1] = True
 d2l.show_heatmaps(
     torch.cat([layer.attention_weights for layer in model.layers], dim=1),
     xlabel="Keys",
@@ -452,7 +468,7 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2", "Mean"],
     figsize=(8, 3),
     cmap="Blues",
-    xticklabels=[LETTERS[x] for x in letters[0]],
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
     yticklabels=name_questions(questions[0]),
     marks=is_asked,
 )

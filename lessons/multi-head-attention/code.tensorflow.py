@@ -16,10 +16,10 @@ tf.config.set_visible_devices([], "GPU")
 
 # %% one-average
 fruits = ["apple", "lemon", "pear"]
-keys = d2l.eye(3)  # each fruit has its own number
-values = d2l.tensor([50.0, 40, 70])  # the price, in cents
-pear = d2l.tensor([0.0, 0, 6])
-lemon = d2l.tensor([0.0, 6, 0])
+keys = tf.eye(3)  # each fruit has its own number
+values = tf.constant([50.0, 40, 70])  # the price, in cents
+pear = tf.constant([0.0, 0, 6])
+lemon = tf.constant([0.0, 6, 0])
 
 for name, query in [("pear", pear), ("lemon", lemon), ("both", pear + lemon)]:
     weights = tf.nn.softmax(tf.linalg.matvec(keys, query))
@@ -29,11 +29,11 @@ for name, query in [("pear", pear), ("lemon", lemon), ("both", pear + lemon)]:
 # %% two-averages
 first_head = tf.tensordot(tf.nn.softmax(tf.linalg.matvec(keys, pear)), values, 1)
 second_head = tf.tensordot(tf.nn.softmax(tf.linalg.matvec(keys, lemon)), values, 1)
-heads = d2l.stack([first_head, second_head])
-W_o = d2l.tensor([1.0, -1])  # the first minus the second
+heads = tf.stack([first_head, second_head])
+W_o = tf.constant([1.0, -1])  # the first minus the second
 pear_minus_lemon = tf.tensordot(heads, W_o, 1)
 lemon_minus_pear = tf.tensordot(heads[::-1], W_o, 1)
-print("the two heads:", *(f"{head:.1f}" for head in heads))
+print(f"the two heads: {first_head:.1f} {second_head:.1f}")
 print(f"a pear costs {pear_minus_lemon:.1f} cents more than a lemon")
 print(f"a lemon costs {lemon_minus_pear:.1f} cents more than a pear")
 
@@ -55,7 +55,10 @@ def merge(X):
 # %% multi-head
 def make_projection(width, use_bias=False):
     """Make a linear map; Keras itself draws larger numbers."""
-    narrow = keras.initializers.VarianceScaling(1 / 3, "fan_avg", "uniform")
+    # With mode="fan_in", one of the models below would not learn its task.
+    narrow = keras.initializers.VarianceScaling(
+        scale=1 / 3, mode="fan_avg", distribution="uniform"
+    )
     return keras.layers.Dense(width, use_bias=use_bias, kernel_initializer=narrow)
 
 
@@ -87,8 +90,9 @@ class MultiHeadAttention(keras.layers.Layer):
 
 # %% shapes
 keras.utils.set_random_seed(0)
-d, num_heads = 8, 2
-X = d2l.normal((1, 5, d))
+d = 8
+num_heads = 2
+X = tf.random.normal((1, 5, d))
 layer = MultiHeadAttention(d, num_heads)
 output = layer(X, X, X)
 v = split(layer.W_v(X), num_heads)
@@ -119,7 +123,7 @@ for head in range(num_heads):
     v = X @ W_v[:, columns]
     scores = tf.matmul(q, k, transpose_b=True) / math.sqrt(width)
     head_outputs.append(tf.nn.softmax(scores) @ v)
-headwise_output = d2l.concat(head_outputs, axis=-1) @ W_o
+headwise_output = tf.concat(head_outputs, axis=-1) @ W_o
 
 # %% the-layer
 d2l_layer = d2l.MultiHeadAttention(d, d, d, d, num_heads, dropout=0)
@@ -164,8 +168,9 @@ print(f"numbers in their place: {share_in_place:.2f}")
 def sharpness(width):
     """Return the mean largest weight of a thousand queries in each of 8 heads."""
     keras.utils.set_random_seed(0)
-    q, k = d2l.normal((2, 8, 1000, 64))  # 512 / 8 = 64
-    scores = tf.matmul(q, k[:, :10], transpose_b=True) / math.sqrt(width)
+    q = tf.random.normal((8, 1000, 64))  # 512 / 8 = 64
+    k = tf.random.normal((8, 10, 64))
+    scores = tf.matmul(q, k, transpose_b=True) / math.sqrt(width)
     return tf.reduce_mean(tf.reduce_max(tf.nn.softmax(scores), axis=-1))
 
 
@@ -173,7 +178,7 @@ for name, width in [("the head's 64", 64), ("the model's 512", 512)]:
     print(f"divided by the root of {name:>15}: {sharpness(width):.2f}")
 
 # %% costs
-tokens = d2l.zeros((1, 10, 64))
+tokens = tf.zeros((1, 10, 64))
 print("heads  width  parameters  multiply-adds  weights")
 for num_heads in [1, 2, 4, 8, 16]:
     layer = MultiHeadAttention(64, num_heads)
@@ -182,7 +187,7 @@ for num_heads in [1, 2, 4, 8, 16]:
     products = d2l.multiply_adds(layer, tokens, tokens, tokens)
     print(
         f"{num_heads:>5}{64 // num_heads:>7}{layer.count_params():>12,}{products:>15,}"
-        f"{d2l.size(attention_weights):>9,}"
+        f"{tf.size(attention_weights):>9,}"
     )
 
 
@@ -191,11 +196,17 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def draw_questions(count, size=6, sign=-1):
-    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
+    """Draw entries (a letter and a number each), pairs of letters, and the answers.
+
+    An answer is the first letter's number plus `sign` times the second's. Letters,
+    numbers and answers have shape (count, size), questions (count, size, 2).
+    """
+    # Drawn with NumPy, which set_random_seed seeds as well.
     letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
     numbers = np.random.randn(count, size).astype("float32")
     # Each question asks for two different entries.
-    indices = np.random.rand(count, size, size).argsort(axis=2)[:, :, :2]
+    orders = np.random.rand(count, size, size).argsort(axis=2)
+    indices = orders[:, :, :2]
     questions = np.take_along_axis(letters[:, np.newaxis], indices, axis=2)
     pair_numbers = np.take_along_axis(numbers[:, np.newaxis], indices, axis=2)
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
@@ -204,7 +215,8 @@ def draw_questions(count, size=6, sign=-1):
 
 keras.utils.set_random_seed(2)
 letters, numbers, questions, answers = draw_questions(1)
-entries = [f"{LETTERS[x]} {y:.1f}" for x, y in zip(letters[0], numbers[0], strict=True)]
+pairs = zip(letters[0], numbers[0], strict=True)
+entries = [f"{LETTERS[letter]} {number:.1f}" for letter, number in pairs]
 print("entries:", "  ".join(entries))
 for i in range(3):
     first, second = questions[0, i]
@@ -228,6 +240,7 @@ class Comparer(keras.Model):
         self.second = make_table(26, num_hiddens)
         self.number = make_projection(num_hiddens)
         self.attention = MultiHeadAttention(num_hiddens, num_heads)
+        # Keras reserves the name `output`.
         self.answer = make_projection(1, use_bias=True)
 
     def call(self, letters, numbers, questions):
@@ -255,15 +268,16 @@ def fit(model, examples, loss, rate):
     return model
 
 
-def train(num_heads, seed, **task):
+def train(num_heads, seed, sign=-1):
     keras.utils.set_random_seed(seed)
     model = Comparer(num_heads)
     letters, numbers, questions, _ = draw_questions(1)
     model(letters, numbers, questions)  # creates the weights
-    examples = draw_questions(100 * 128, **task)
+    examples = draw_questions(100 * 128, sign=sign)
     return fit(model, examples, keras.losses.MeanSquaredError(), 0.015)
 
 
+# %% comparer-errors
 # The same questions for every model.
 differences = draw_questions(1000)
 
@@ -281,7 +295,7 @@ for num_heads in [1, 2, 4]:
     errors[num_heads] = [error(model) for model in models[num_heads]]
 
 # %% errors tags=["tolerance:absolute=0.03"]
-results = {f"{num_heads}": runs for num_heads, runs in errors.items()}
+results = {str(num_heads): runs for num_heads, runs in errors.items()}
 d2l.print_ranges(results, ["mean squared error"], "heads", digits=3)
 
 # %% two-heads-map tags=["tolerance:levels=16"]
@@ -303,7 +317,7 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2"],
     figsize=(6, 3),
     cmap="Blues",
-    xticklabels=[LETTERS[x] for x in letters[0]],
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
     yticklabels=name_questions(questions[0]),
     marks=is_asked,
 )
@@ -335,12 +349,16 @@ for num_heads in [2, 4]:
 for num_heads, runs in errors_without.items():
     print(f"{num_heads} heads, without one of them:")
     for seed, head_errors in enumerate(runs):
-        print(f"   seed {seed}:", *(f"{x:6.3f}" for x in head_errors))
+        row = " ".join(f"{x:6.3f}" for x in head_errors)
+        print(f"   seed {seed}: {row}")
 
 
 # %% texts
 def draw_texts(count, size=4):
-    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
+    """Draw letters, each followed by its digit; then the same pairs, shuffled.
+
+    Return tokens (count, 4 * size), and the digits to predict (count, size).
+    """
     letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]
     digits = np.random.randint(10, size=(count, size))
     order = np.random.rand(count, size).argsort(axis=1)
@@ -367,13 +385,13 @@ class Reader(keras.Model):
         self.token = make_table(36, num_hiddens)
         self.place = make_table(length, num_hiddens)
         num_heads = 2 // num_layers
-        self.attentions = [
+        self.attentions = [  # Keras reserves the name `layers`
             MultiHeadAttention(num_hiddens, num_heads) for _ in range(num_layers)
         ]
         self.logits = make_projection(10, use_bias=True)
 
     def call(self, tokens):
-        X = self.token(tokens) + self.place(d2l.arange(tokens.shape[1]))
+        X = self.token(tokens) + self.place(tf.range(tokens.shape[1]))
         for layer in self.attentions:
             X = X + layer(X, X, X, causal=True)
         half = tokens.shape[1] // 2
@@ -391,6 +409,7 @@ def train_reader(num_layers, seed):
     return fit(model, examples, cross_entropy, 0.01)
 
 
+# %% reader-accuracies
 # The same texts for every model.
 test = draw_texts(500)
 
@@ -407,7 +426,7 @@ for num_layers in [1, 2]:
     accuracies[num_layers] = [accuracy(model) for model in readers[num_layers]]
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
-results = {f"{num_layers}": runs for num_layers, runs in accuracies.items()}
+results = {str(num_layers): runs for num_layers, runs in accuracies.items()}
 d2l.print_ranges(results, ["right"], "layers", digits=3)
 
 # %% readers-maps tags=["nbval-ignore-output"]
@@ -417,14 +436,15 @@ model = readers[2][0]
 model(tokens)
 # First layer: a digit looks at its letter, just before it. Second layer: a letter of
 # the second half looks just after its first appearance.
-is_same = tokens[0] == tokens[0][:, np.newaxis]
 marks = np.zeros((2, 16, 16), dtype=bool)
 for i in range(1, 8, 2):
     marks[0, i, i - 1] = True
 for i in range(8, 16, 2):
-    marks[1, i, 1:] = is_same[i, :-1] & (np.arange(15) < 8)
+    for j in range(0, 8, 2):
+        if tokens[0, i] == tokens[0, j]:
+            marks[1, i, j + 1] = True
 d2l.show_heatmaps(
-    d2l.concat([layer.attention_weights for layer in model.attentions], axis=1),
+    tf.concat([layer.attention_weights for layer in model.attentions], axis=1),
     xlabel="Keys",
     ylabel="Queries",
     titles=["First layer", "Second layer"],
@@ -437,16 +457,16 @@ d2l.show_heatmaps(
 
 # %% solution-rank
 keras.utils.set_random_seed(0)
-X = d2l.normal((1, 20, d))
+X = tf.random.normal((1, 20, d))
 for num_heads in [1, 2, 4, 8]:
     q = split(X @ W_q, num_heads)[0, 0]  # the first head's
     k = split(X @ W_k, num_heads)[0, 0]
-    rank = tf.linalg.matrix_rank(q @ d2l.transpose(k))
+    rank = tf.linalg.matrix_rank(q @ tf.transpose(k))
     print(f"heads: {num_heads}, width: {d // num_heads}, rank: {rank}")
 
 # %% solution-order
 keras.utils.set_random_seed(0)
-X = d2l.normal((1, 5, d))
+X = tf.random.normal((1, 5, d))
 layer = MultiHeadAttention(d, num_heads=2)
 original_output = layer(X, X, X)
 order = [4, 5, 6, 7, 0, 1, 2, 3]  # the second of two heads comes first
@@ -476,13 +496,13 @@ models[2][0](letters, numbers, questions)
 weights = models[2][0].attention.attention_weights
 is_asked = (letters[0] == questions[0][:, :, np.newaxis]).any(axis=1)
 d2l.show_heatmaps(
-    d2l.concat([weights, d2l.reduce_mean(weights, axis=1, keepdims=True)], axis=1),
+    tf.concat([weights, tf.reduce_mean(weights, axis=1, keepdims=True)], axis=1),
     xlabel="Entries",
     ylabel="Questions",
     titles=["Head 1", "Head 2", "Mean"],
     figsize=(8, 3),
     cmap="Blues",
-    xticklabels=[LETTERS[x] for x in letters[0]],
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
     yticklabels=name_questions(questions[0]),
     marks=is_asked,
 )
@@ -496,7 +516,7 @@ def accuracy_without(model, layer):
     changed(tokens)  # creates the weights
     changed.set_weights(model.get_weights())
     W_o = changed.attentions[layer].W_o.kernel
-    W_o.assign(d2l.zeros(W_o.shape))
+    W_o.assign(tf.zeros(W_o.shape))
     return accuracy(changed)
 
 
