@@ -38,7 +38,10 @@ Engine.getInstance().setRandomSeed(0);
 var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
 var parameters = new ParameterStore(manager, false);
 
-/** Return a layer's output; no layer of this lesson does anything else in training. */
+/**
+ * Return a layer's output. Blocks call this for their parts too, past the store and the
+ * flag that they are given: all share one store, and none has dropout.
+ */
 NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
@@ -49,7 +52,10 @@ NDArray evaluate(Block layer, NDArray... inputs) {
     return layer;
 }
 
-/** Return a number as an array; DJL frees a plain number's before the backward pass. */
+/**
+ * Return a number as an array. DJL would make one of a plain number as well, but free
+ * it before the backward pass needs it.
+ */
 NDArray makeScalar(NDManager manager, double number) {
     return manager.full(new Shape(1), (float) number);
 }
@@ -313,6 +319,7 @@ Examples drawEntries(
     return new Examples(new NDList(letters, digits, asked), digits.gather(last, 1));
 }
 
+/** Return names such as b2, for one text's entries. */
 List<String> nameEntries(NDArray letters, NDArray digits) {
     var names = new ArrayList<String>();
     for (int i = 0; i < letters.size(); i++) {
@@ -335,28 +342,30 @@ for (int i = 0; i < 3; i++) {
 }
 
 // %% no-positions
-/** The three places where a scheme can use positions; this one uses none. */
-class NoPositions {
+/** The three places where a scheme can use positions; by default, it uses none. */
+class PositionScheme {
     /** Return the blocks that are trained. */
     List<Block> parts() {
         return List.of();
     }
 
-    /** Return vectors at these positions as they enter the projections. */
+    /** Return vectors (batch, n, d), at n positions, as they enter projections. */
     NDArray add(NDArray X, NDArray positions) {
         return X;
     }
 
-    /** Return queries or keys as they enter the scores. */
+    /** Return queries or keys (batch, n, d) as they enter the scores. */
     NDArray turn(NDArray X, NDArray positions) {
         return X;
     }
 
-    /** Return the bias of scores of queries with keys at these distances. */
+    /** Return what is added to scores of queries (batch, 1, d) with n keys. */
     NDArray bias(NDArray q, NDArray distances) {
         return distances.zerosLike();
     }
 }
+
+class NoPositions extends PositionScheme {}
 
 // %% finder
 var normal = new NormalInitializer(1);
@@ -387,7 +396,7 @@ NDArray scaledDot(NDArray Q, NDArray K) {
 
 /** A model that finds a letter's last digit; the question follows the text. */
 class Finder extends AbstractBlock {
-    final NoPositions scheme;
+    final PositionScheme scheme;
     final Block letter;
     final Block digit;
     final Linear W_q;
@@ -396,7 +405,7 @@ class Finder extends AbstractBlock {
     final Linear output;
     NDArray attentionWeights;
 
-    Finder(NoPositions scheme) {
+    Finder(PositionScheme scheme) {
         this.scheme = scheme;
         scheme.parts().forEach(part -> addChildBlock("schemePart", part));
         letter = addChildBlock("letterTable", makeEmbedding(6, 32, normal));
@@ -413,7 +422,7 @@ class Finder extends AbstractBlock {
             ParameterStore store,
             NDList inputs,
             boolean training,
-            PairList<String, Object> more) {
+            PairList<String, Object> options) {
         var letters = inputs.get(0);
         var digits = inputs.get(1);
         var asked = inputs.get(2);
@@ -444,7 +453,7 @@ class Finder extends AbstractBlock {
 }
 
 // %% schemes
-class Sinusoids extends NoPositions {
+class Sinusoids extends PositionScheme {
     final NDArray omega = ropeFrequencies(32, 10000);
 
     @Override
@@ -454,7 +463,7 @@ class Sinusoids extends NoPositions {
     }
 }
 
-class Rotary extends NoPositions {
+class Rotary extends PositionScheme {
     NDArray omega = ropeFrequencies(32, 10000);
 
     @Override
@@ -463,7 +472,7 @@ class Rotary extends NoPositions {
     }
 }
 
-class ALiBi extends NoPositions {
+class ALiBi extends PositionScheme {
     final float slope;
 
     ALiBi(float slope) {
@@ -477,7 +486,7 @@ class ALiBi extends NoPositions {
 }
 
 // %% learned-schemes
-class Table extends NoPositions {
+class Table extends PositionScheme {
     final int reach;
     final Block vectors; // of distances from 1 on
 
@@ -498,7 +507,7 @@ class Table extends NoPositions {
     }
 }
 
-class Buckets extends NoPositions {
+class Buckets extends PositionScheme {
     final Block numbers = makeEmbedding(8, 1, Initializer.ZEROS);
 
     @Override
@@ -547,16 +556,6 @@ NDArray loss(Block model, Examples examples) {
     return model;
 }
 
-/** Train a model with this scheme from each of five seeds. */
-List<Finder> trainFinders(Supplier<NoPositions> scheme) {
-    var models = new ArrayList<Finder>();
-    for (int seed = 0; seed < 5; seed++) {
-        Engine.getInstance().setRandomSeed(seed);
-        models.add(fit(initialize(new Finder(scheme.get()))));
-    }
-    return models;
-}
-
 // %% tests
 var lengths = List.of(16, 32, 64, 128);
 var longLengths = lengths.subList(1, 4);
@@ -576,8 +575,9 @@ double accuracy(Block model, Examples test) {
     // All that a model computes from these is freed with this manager.
     try (var scratch = manager.newSubManager()) {
         scratch.tempAttachAll(test.inputs(), test.answers());
-        var said = model.forward(parameters, test.inputs(), false).head().argMax(-1);
-        var isRight = said.eq(test.answers());
+        var scores = model.forward(parameters, test.inputs(), false).head();
+        var predictions = scores.argMax(-1);
+        var isRight = predictions.eq(test.answers());
         return isRight.toType(DataType.FLOAT32, false).mean().getFloat();
     }
 }
@@ -603,7 +603,17 @@ LinkedHashMap<String, double[][]> nameResults(
 }
 
 // %% train-all
-var schemes = new LinkedHashMap<Class<?>, Supplier<NoPositions>>();
+/** Train a model with this scheme from each of five seeds. */
+List<Finder> trainFinders(Supplier<PositionScheme> makeScheme) {
+    var models = new ArrayList<Finder>();
+    for (int seed = 0; seed < 5; seed++) {
+        Engine.getInstance().setRandomSeed(seed);
+        models.add(fit(initialize(new Finder(makeScheme.get()))));
+    }
+    return models;
+}
+
+var schemes = new LinkedHashMap<Class<?>, Supplier<PositionScheme>>();
 schemes.put(NoPositions.class, NoPositions::new);
 schemes.put(Sinusoids.class, Sinusoids::new);
 schemes.put(Rotary.class, Rotary::new);
@@ -611,7 +621,7 @@ schemes.put(ALiBi.class, () -> new ALiBi(1f / 2));
 schemes.put(Table.class, () -> new Table(16));
 schemes.put(Buckets.class, Buckets::new);
 var models = new LinkedHashMap<Class<?>, List<Finder>>();
-schemes.forEach((kind, scheme) -> models.put(kind, trainFinders(scheme)));
+schemes.forEach((kind, makeScheme) -> models.put(kind, trainFinders(makeScheme)));
 var near =
         models.values().stream()
                 .map(runs -> accuracies(runs, nearTests.values()))
@@ -653,7 +663,7 @@ alibiModels.forEach((name, runs) -> slopeShares.put(name, accuracies(runs, tests
 // %% slopes-shown tags=["tolerance:absolute=0.15"]
 Ranges.print(slopeShares, List.of("16", "64, near", "64, far"), "slope");
 
-// %% ask-for-all
+// %% find-last
 /** Mark, for each letter asked for, the last entry with it. */
 NDArray findLast(NDArray letters, NDArray asked) {
     var isMatch = letters.eq(asked);
@@ -662,6 +672,7 @@ NDArray findLast(NDArray letters, NDArray asked) {
     return places.eq(last);
 }
 
+// %% ask-for-all
 /** Ask for all letters of a new text; draw the weights, and frame the right ones. */
 void showWeights(List<Class<?>> kinds, List<String> titles, int n) {
     Engine.getInstance().setRandomSeed(1);
@@ -914,7 +925,7 @@ class TwoLayers extends AbstractBlock {
             ParameterStore store,
             NDList inputs,
             boolean training,
-            PairList<String, Object> more) {
+            PairList<String, Object> options) {
         var letters = inputs.get(0);
         var digits = inputs.get(1);
         var asked = inputs.get(2);

@@ -85,7 +85,8 @@ def spread(scores):
 
 
 # %% rotary-check
-d, n = 8, 40
+d = 8
+n = 40
 query, key = jax.random.normal(jax.random.key(0), (2, d))
 positions = jnp.arange(n)
 omega = rope_frequencies(d)
@@ -135,7 +136,8 @@ print(f"{spread(q @ k_halves.T):.4f}  with one of each")
 slopes = d2l.alibi_slopes(8)
 expected = jnp.array([2.0 ** -(head + 1) for head in range(8)])
 
-print("slopes:", *(f"1/{1 / slope:.0f}" for slope in slopes))
+fractions = " ".join(f"1/{1 / slope:.0f}" for slope in slopes)
+print("slopes:", fractions)
 print(f"largest difference: {jnp.abs(slopes - expected).max():.4f}")
 
 # %% alibi-map
@@ -149,7 +151,8 @@ zeros = jnp.zeros((1, n, 8))  # no content: all scores are zero
     jax.random.key(0), zeros, zeros, zeros, causal=True, score_bias=bias
 )
 
-print("last row, first head:", *(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:]))
+row = " ".join(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:])
+print("last row, first head:", row)
 d2l.show_heatmaps(
     weights[:, jnp.array([0, 2, 6])],
     xlabel="Keys",
@@ -175,8 +178,12 @@ def bucket(distance, count=8, far=16):
     return min(near + int(wider), count - 1)
 
 
-print("distance:", *(f"{distance:>2}" for distance in range(1, 21)))
-print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
+def print_row(name, numbers):
+    print(name, " ".join(f"{number:>2}" for number in numbers))
+
+
+print_row("distance:", range(1, 21))
+print_row("bucket:  ", [bucket(distance) for distance in range(1, 21)])
 
 # %% mask-alone
 is_first = jnp.zeros((1, 8, 1))
@@ -186,7 +193,8 @@ attention = d2l.DotProductAttention(dropout=0)
 for name, causal in [("without a mask", False), ("causal mask", True)]:
     Y, _ = attention.apply({}, zeros, zeros, is_first, causal=causal)
     averages = Y[0, :, 0]
-    print(*(f"{x:.3f}" for x in averages), f" {name}")
+    row = " ".join(f"{x:.3f}" for x in averages)
+    print(f"{row}  {name}")
 
 # %% entries
 LETTERS = "abcdef"
@@ -211,7 +219,9 @@ def draw_entries(rng, count, num_entries=16, nearest=1, farthest=16):
 
 
 def name_entries(letters, digits):
-    return [f"{LETTERS[x]}{y}" for x, y in zip(letters, digits, strict=True)]
+    """Return names such as b2, for one text's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 # %% entries-shown
@@ -221,20 +231,24 @@ for letters, digits, asked, answer in zip(*draw_entries(rng, 3), strict=True):
 
 
 # %% no-positions
-class NoPositions(nn.Module):
-    """The three places where a scheme can use positions; this one uses none."""
+class PositionScheme(nn.Module):
+    """The three places where a scheme can use positions; by default, it uses none."""
 
     def add(self, X, positions):
-        """Return vectors at these positions as they enter the projections."""
+        """Return vectors (batch, n, d), at n positions, as they enter projections."""
         return X
 
     def turn(self, X, positions):
-        """Return queries or keys as they enter the scores."""
+        """Return queries or keys (batch, n, d) as they enter the scores."""
         return X
 
     def bias(self, q, distances):
-        """Return the bias of scores of queries with keys at these distances."""
+        """Return what is added to scores of queries (batch, 1, d) with n keys."""
         return 0
+
+
+class NoPositions(PositionScheme):
+    pass
 
 
 # %% finder
@@ -245,7 +259,7 @@ class Finder(nn.Module):
     num_hiddens: int = 32
 
     def setup(self):
-        # Variance 1, as in other frameworks; Flax's default vectors are shorter.
+        # Vectors of variance 1; Flax's default vectors are shorter.
         normal = nn.initializers.normal(stddev=1)
         self.letter = nn.Embed(6, self.num_hiddens, embedding_init=normal)
         self.digit = nn.Embed(10, self.num_hiddens, embedding_init=normal)
@@ -264,26 +278,27 @@ class Finder(nn.Module):
         q = self.scheme.turn(self.W_q(question), i)
         k = self.scheme.turn(self.W_k(X), j)
         scores = q @ k.mT / math.sqrt(k.shape[-1]) + self.scheme.bias(q, i - j)
-        weights = nn.softmax(scores)
+        weights = jax.nn.softmax(scores)
         return self.output(weights @ self.W_v(X)), weights
 
 
 # %% schemes
-class Sinusoids(NoPositions):
+class Sinusoids(PositionScheme):
     def add(self, X, positions):
         angles = positions[:, None] * rope_frequencies(X.shape[-1])
         P = jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1)
         return X + P.reshape(len(positions), -1)
 
 
-class Rotary(NoPositions):
+class Rotary(PositionScheme):
+    # A field, so that a model can be run with other frequencies.
     omega: jax.Array = dataclasses.field(default_factory=lambda: rope_frequencies(32))
 
     def turn(self, X, positions):
         return rotate(X, positions, self.omega)
 
 
-class ALiBi(NoPositions):
+class ALiBi(PositionScheme):
     slope: float = 1 / 2
 
     def bias(self, q, distances):
@@ -291,7 +306,7 @@ class ALiBi(NoPositions):
 
 
 # %% learned-schemes
-class Table(NoPositions):
+class Table(PositionScheme):
     reach: int = 16
 
     def setup(self):
@@ -303,7 +318,7 @@ class Table(NoPositions):
         return q @ self.vectors[rows].T / math.sqrt(q.shape[-1])
 
 
-class Buckets(NoPositions):
+class Buckets(PositionScheme):
     def setup(self):
         self.numbers = self.param("numbers", nn.initializers.zeros, (8,))
 
@@ -329,23 +344,17 @@ def train_step(state, examples):
     return state.apply_gradients(grads=gradients)
 
 
-def fit(model, seed):
-    """Train a model from this seed; return it with its variables."""
+def fit(module, seed):
+    """Train a module from this seed; return it with its variables."""
     rng = np.random.default_rng(seed)
     letters, digits, asked, _ = draw_entries(rng, 1)  # only for their shapes
-    variables = model.init(jax.random.key(seed), letters, digits, asked)
+    variables = module.init(jax.random.key(seed), letters, digits, asked)
     state = TrainState.create(
-        apply_fn=model.apply, params=variables["params"], tx=optimizer
+        apply_fn=module.apply, params=variables["params"], tx=optimizer
     )
     for _ in range(120):
         state = train_step(state, draw_entries(rng, 128))
-    return model, {"params": state.params}
-
-
-def train_finders(scheme, *args):
-    """Train a model with this scheme from each of five seeds."""
-    model = Finder(scheme(*args))
-    return [fit(model, seed) for seed in range(5)]
+    return module, {"params": state.params}
 
 
 # %% tests
@@ -359,17 +368,24 @@ far_tests = {n: draw_entries(rng, 500, n, 17, n) for n in lengths[1:]}
 def accuracies(models, tests):
     """Return the share of right answers, (models, tests)."""
     shares = []
-    for model, variables in models:
+    for model in models:
+        module, variables = model
         row = []
         for letters, digits, asked, answers in tests:
-            scores, _ = model.apply(variables, letters, digits, asked)
-            said = scores.argmax(axis=-1)
-            row.append((said == answers).mean().item())
+            scores, _ = module.apply(variables, letters, digits, asked)
+            predictions = scores.argmax(axis=-1)
+            row.append((predictions == answers).mean().item())
         shares.append(row)
     return shares
 
 
 # %% train-all
+def train_finders(scheme_class, *args):
+    """Train a model with this scheme from each of five seeds."""
+    module = Finder(scheme_class(*args))
+    return [fit(module, seed) for seed in range(5)]
+
+
 schemes = [NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets]
 models = {scheme: train_finders(scheme) for scheme in schemes}
 near = [accuracies(runs, near_tests.values()) for runs in models.values()]
@@ -380,7 +396,11 @@ names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 results = dict(zip(names, near, strict=True))
 d2l.print_ranges(results, lengths, "entries")
 d2l.plot_ranges(
-    lengths, results, "Entries (trained on 16)", "Share right, answer near", (0, 1.05)
+    lengths,
+    results,
+    xlabel="Entries (trained on 16)",
+    ylabel="Share right, answer near",
+    ylim=(0, 1.05),
 )
 
 # %% far-shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
@@ -390,9 +410,9 @@ d2l.print_ranges(results, lengths[1:], "entries")
 d2l.plot_ranges(
     lengths[1:],
     results,
-    "Entries (trained on 16)",
-    "Share right, answer far",
-    (0, 1.05),
+    xlabel="Entries (trained on 16)",
+    ylabel="Share right, answer far",
+    ylim=(0, 1.05),
 )
 
 # %% slopes-trained
@@ -408,7 +428,7 @@ slope_shares = {name: accuracies(runs, tests) for name, runs in alibi_models.ite
 d2l.print_ranges(slope_shares, ["16", "64, near", "64, far"], "slope")
 
 
-# %% ask-for-all
+# %% find-last
 def find_last(letters, asked):
     """Mark, for each letter asked for, the last entry with it."""
     is_match = letters == asked
@@ -417,14 +437,15 @@ def find_last(letters, asked):
     return positions == last
 
 
+# %% ask-for-all
 def show_weights(schemes, titles, n):
     """Ask for all letters of a new text; draw the weights, and frame the right ones."""
     letters, digits, _, _ = draw_entries(np.random.default_rng(1), 1, n)
     asked = np.arange(6)[None]
     weights = []
     for scheme in schemes:
-        model, variables = models[scheme][0]
-        _, attention_weights = model.apply(variables, letters, digits, asked)
+        module, variables = models[scheme][0]
+        _, attention_weights = module.apply(variables, letters, digits, asked)
         weights.append(attention_weights)
     entries = name_entries(letters[0], digits[0])
     d2l.show_heatmaps(
@@ -457,8 +478,9 @@ def measure_weights(models, test):
     is_match = letters == asked
     is_last = find_last(letters, asked)
     shares = []
-    for model, variables in models:
-        _, attention_weights = model.apply(variables, letters, digits, asked)
+    for model in models:
+        module, variables = model
+        _, attention_weights = module.apply(variables, letters, digits, asked)
         weights = attention_weights[:, 0]
         on_letter = (weights * is_match).sum(axis=1).mean()
         on_last = (weights * is_last).sum(axis=1).mean()
@@ -540,12 +562,14 @@ def shifted_output(shift, turn_values=False, turn_back=False):
     positions = jnp.arange(6) + shift
     rotated = rotate(X, positions, omega)
     values = rotated if turn_values else X
-    Y = nn.softmax(rotated @ rotated.T / math.sqrt(8)) @ values
+    Y = jax.nn.softmax(rotated @ rotated.T / math.sqrt(8)) @ values
     return rotate(Y, -positions, omega) if turn_back else Y
 
 
-def change(**options):
-    return jnp.abs(shifted_output(5, **options) - shifted_output(0, **options)).max()
+def change(turn_values=False, turn_back=False):
+    start = shifted_output(0, turn_values, turn_back)
+    shifted = shifted_output(5, turn_values, turn_back)
+    return jnp.abs(shifted - start).max()
 
 
 print("five positions on, outputs differ by")
@@ -587,15 +611,16 @@ names = ["as trained", "in halves", "in halves, reordered"]
 d2l.print_ranges(dict(zip(names, layout_accuracies, strict=True)))
 
 # %% solution-untouched
-model = Finder(Table(reach=32))
+module = Finder(Table(reach=32))
 examples = draw_entries(np.random.default_rng(0), 64)
 letters, digits, asked, _ = examples
-params = model.init(jax.random.key(0), letters, digits, asked)["params"]
+params = module.init(jax.random.key(0), letters, digits, asked)["params"]
 compute_gradients = jax.jit(jax.grad(loss), static_argnames="apply")
-gradients = compute_gradients(params, model.apply, *examples)
+gradients = compute_gradients(params, module.apply, *examples)
 has_gradient = jnp.abs(gradients["scheme"]["vectors"]).sum(axis=1) > 0
+distances = has_gradient.nonzero()[0] + 1
 print("distances with a gradient:")
-print(*(has_gradient.nonzero()[0] + 1).tolist())
+print(*distances.tolist())
 
 
 # %% solution-two-layers
@@ -623,8 +648,8 @@ class TwoLayers(nn.Module):
 
 
 # %% solution-two-layers-trained
-model = TwoLayers()
-two_layers = [fit(model, seed) for seed in range(5)]
+module = TwoLayers()
+two_layers = [fit(module, seed) for seed in range(5)]
 two_layer_accuracies = accuracies(two_layers, near_tests.values())
 
 # %% solution-two-layers-shown tags=["tolerance:absolute=0.15"]

@@ -77,7 +77,8 @@ def spread(scores):
 
 # %% rotary-check
 mx.random.seed(0)
-d, n = 8, 40
+d = 8
+n = 40
 query, key = mx.random.normal((2, d))
 positions = mx.arange(n)
 omega = rope_frequencies(d)
@@ -127,7 +128,8 @@ print(f"{spread(q @ k_halves.T):.4f}  with one of each")
 slopes = d2l.alibi_slopes(8)
 expected = mx.array([2.0 ** -(head + 1) for head in range(8)])
 
-print("slopes:", *(f"1/{1 / slope:.0f}" for slope in slopes))
+fractions = " ".join(f"1/{1 / slope:.0f}" for slope in slopes)
+print("slopes:", fractions)
 print(f"largest difference: {(slopes - expected).abs().max():.4f}")
 
 # %% alibi-map
@@ -140,7 +142,8 @@ zeros = mx.zeros((1, n, 8))  # no content: all scores are zero
 attention(zeros, zeros, zeros, causal=True, score_bias=bias)
 weights = attention.attention_weights
 
-print("last row, first head:", *(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:]))
+row = " ".join(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:])
+print("last row, first head:", row)
 d2l.show_heatmaps(
     weights[:, [0, 2, 6]],
     xlabel="Keys",
@@ -166,8 +169,12 @@ def bucket(distance, count=8, far=16):
     return min(near + int(wider), count - 1)
 
 
-print("distance:", *(f"{distance:>2}" for distance in range(1, 21)))
-print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
+def print_row(name, numbers):
+    print(name, " ".join(f"{number:>2}" for number in numbers))
+
+
+print_row("distance:", range(1, 21))
+print_row("bucket:  ", [bucket(distance) for distance in range(1, 21)])
 
 # %% mask-alone
 is_first = mx.zeros((1, 8, 1))
@@ -176,7 +183,8 @@ zeros = mx.zeros((1, 8, 2))  # all scores are zero
 attention = d2l.DotProductAttention(dropout=0)
 for name, causal in [("without a mask", False), ("causal mask", True)]:
     averages = attention(zeros, zeros, is_first, causal=causal)[0, :, 0]
-    print(*(f"{x:.3f}" for x in averages), f" {name}")
+    row = " ".join(f"{x:.3f}" for x in averages)
+    print(f"{row}  {name}")
 
 # %% entries
 LETTERS = "abcdef"
@@ -200,7 +208,9 @@ def draw_entries(count, num_entries=16, nearest=1, farthest=16):
 
 
 def name_entries(letters, digits):
-    return [f"{LETTERS[x]}{y}" for x, y in zip(letters, digits, strict=True)]
+    """Return names such as b2, for one text's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 # %% entries-shown
@@ -210,20 +220,24 @@ for letters, digits, asked, answer in zip(*draw_entries(3), strict=True):
 
 
 # %% no-positions
-class NoPositions(nn.Module):
-    """The three places where a scheme can use positions; this one uses none."""
+class PositionScheme(nn.Module):
+    """The three places where a scheme can use positions; by default, it uses none."""
 
     def add(self, X, positions):
-        """Return vectors at these positions as they enter the projections."""
+        """Return vectors (batch, n, d), at n positions, as they enter projections."""
         return X
 
     def turn(self, X, positions):
-        """Return queries or keys as they enter the scores."""
+        """Return queries or keys (batch, n, d) as they enter the scores."""
         return X
 
     def bias(self, q, distances):
-        """Return the bias of scores of queries with keys at these distances."""
+        """Return what is added to scores of queries (batch, 1, d) with n keys."""
         return 0
+
+
+class NoPositions(PositionScheme):
+    pass
 
 
 # %% finder
@@ -261,13 +275,13 @@ class Finder(nn.Module):
 
 
 # %% schemes
-class Sinusoids(NoPositions):
+class Sinusoids(PositionScheme):
     def add(self, X, positions):
         angles = positions[:, None] * rope_frequencies(X.shape[-1])
         return X + mx.stack([mx.sin(angles), mx.cos(angles)], axis=-1).flatten(-2)
 
 
-class Rotary(NoPositions):
+class Rotary(PositionScheme):
     def __init__(self):
         super().__init__()
         self.omega = rope_frequencies(32)
@@ -277,7 +291,7 @@ class Rotary(NoPositions):
         return rotate(X, positions, self.omega)
 
 
-class ALiBi(NoPositions):
+class ALiBi(PositionScheme):
     def __init__(self, slope=1 / 2):
         super().__init__()
         self.slope = slope
@@ -287,7 +301,7 @@ class ALiBi(NoPositions):
 
 
 # %% learned-schemes
-class Table(NoPositions):
+class Table(PositionScheme):
     def __init__(self, reach=16):
         super().__init__()
         self.vectors = mx.zeros((reach, 32))  # of distances from 1 on
@@ -297,7 +311,7 @@ class Table(NoPositions):
         return q @ self.vectors[rows].T / math.sqrt(q.shape[-1])
 
 
-class Buckets(NoPositions):
+class Buckets(PositionScheme):
     def __init__(self):
         super().__init__()
         self.numbers = mx.zeros(8)
@@ -317,6 +331,7 @@ def loss(model, letters, digits, asked, answers):
 
 def fit(model):
     """Train a model; return it."""
+    # As in other frameworks; by default, MLX's Adam leaves this correction out.
     optimizer = optimizers.Adam(learning_rate=0.015, bias_correction=True)
     compute_gradients = nn.value_and_grad(model, loss)
     for _ in range(120):
@@ -326,15 +341,6 @@ def fit(model):
         # MLX computes lazily: without this line, all steps would pile up.
         mx.eval(model.parameters(), optimizer.state)
     return model
-
-
-def train_finders(scheme, *args):
-    """Train a model with this scheme from each of five seeds."""
-    models = []
-    for seed in range(5):
-        mx.random.seed(seed)
-        models.append(fit(Finder(scheme(*args))))
-    return models
 
 
 # %% tests
@@ -352,13 +358,22 @@ def accuracies(models, tests):
         row = []
         for letters, digits, asked, answers in tests:
             scores, _ = model(letters, digits, asked)
-            said = scores.argmax(axis=-1)
-            row.append((said == answers).mean().item())
+            predictions = scores.argmax(axis=-1)
+            row.append((predictions == answers).mean().item())
         shares.append(row)
     return shares
 
 
 # %% train-all
+def train_finders(scheme_class, *args):
+    """Train a model with this scheme from each of five seeds."""
+    models = []
+    for seed in range(5):
+        mx.random.seed(seed)
+        models.append(fit(Finder(scheme_class(*args))))
+    return models
+
+
 schemes = [NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets]
 models = {scheme: train_finders(scheme) for scheme in schemes}
 near = [accuracies(runs, near_tests.values()) for runs in models.values()]
@@ -369,7 +384,11 @@ names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 results = dict(zip(names, near, strict=True))
 d2l.print_ranges(results, lengths, "entries")
 d2l.plot_ranges(
-    lengths, results, "Entries (trained on 16)", "Share right, answer near", (0, 1.05)
+    lengths,
+    results,
+    xlabel="Entries (trained on 16)",
+    ylabel="Share right, answer near",
+    ylim=(0, 1.05),
 )
 
 # %% far-shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
@@ -379,9 +398,9 @@ d2l.print_ranges(results, lengths[1:], "entries")
 d2l.plot_ranges(
     lengths[1:],
     results,
-    "Entries (trained on 16)",
-    "Share right, answer far",
-    (0, 1.05),
+    xlabel="Entries (trained on 16)",
+    ylabel="Share right, answer far",
+    ylim=(0, 1.05),
 )
 
 # %% slopes-trained
@@ -397,7 +416,7 @@ slope_shares = {name: accuracies(runs, tests) for name, runs in alibi_models.ite
 d2l.print_ranges(slope_shares, ["16", "64, near", "64, far"], "slope")
 
 
-# %% ask-for-all
+# %% find-last
 def find_last(letters, asked):
     """Mark, for each letter asked for, the last entry with it."""
     is_match = letters == asked
@@ -406,6 +425,7 @@ def find_last(letters, asked):
     return positions == last
 
 
+# %% ask-for-all
 def show_weights(schemes, titles, n):
     """Ask for all letters of a new text; draw the weights, and frame the right ones."""
     mx.random.seed(1)
@@ -413,8 +433,9 @@ def show_weights(schemes, titles, n):
     asked = mx.arange(6)[None]
     weights = []
     for scheme in schemes:
-        _, model_weights = models[scheme][0](letters, digits, asked)
-        weights.append(model_weights)
+        model = models[scheme][0]
+        _, attention_weights = model(letters, digits, asked)
+        weights.append(attention_weights)
     entries = name_entries(letters[0], digits[0])
     d2l.show_heatmaps(
         mx.stack(weights, axis=1),
@@ -447,9 +468,10 @@ def measure_weights(models, test):
     is_last = find_last(letters, asked)
     shares = []
     for model in models:
-        _, weights = model(letters, digits, asked)
-        on_letter = (weights[:, 0] * is_match).sum(axis=1).mean()
-        on_last = (weights[:, 0] * is_last).sum(axis=1).mean()
+        _, attention_weights = model(letters, digits, asked)
+        weights = attention_weights[:, 0]
+        on_letter = (weights * is_match).sum(axis=1).mean()
+        on_last = (weights * is_last).sum(axis=1).mean()
         shares.append([on_letter.item(), on_last.item()])
     return shares
 
@@ -535,8 +557,10 @@ def shifted_output(shift, turn_values=False, turn_back=False):
     return rotate(Y, -positions, omega) if turn_back else Y
 
 
-def change(**options):
-    return (shifted_output(5, **options) - shifted_output(0, **options)).abs().max()
+def change(turn_values=False, turn_back=False):
+    start = shifted_output(0, turn_values, turn_back)
+    shifted = shifted_output(5, turn_values, turn_back)
+    return (shifted - start).abs().max()
 
 
 print("five positions on, outputs differ by")
@@ -582,8 +606,12 @@ letters, digits, asked, answers = draw_entries(64)
 compute_gradients = nn.value_and_grad(model, loss)
 _, gradients = compute_gradients(model, letters, digits, asked, answers)
 has_gradient = gradients["scheme"]["vectors"].abs().sum(axis=1) > 0
+distances = []
+for distance, is_reached in enumerate(has_gradient.tolist(), start=1):
+    if is_reached:
+        distances.append(distance)
 print("distances with a gradient:")
-print(*(row + 1 for row, touched in enumerate(has_gradient.tolist()) if touched))
+print(*distances)
 
 
 # %% solution-two-layers
@@ -594,9 +622,9 @@ class TwoLayers(nn.Module):
         super().__init__()
         self.letter = make_table(6, num_hiddens)
         self.digit = make_table(10, num_hiddens)
-        sizes = [num_hiddens] * 4  # of queries, keys, values and the layer
-        self.first = d2l.MultiHeadAttention(*sizes, num_heads=1, dropout=0)
-        self.second = d2l.MultiHeadAttention(*sizes, num_heads=1, dropout=0)
+        d = num_hiddens  # of queries, keys, values and the layer
+        self.first = d2l.MultiHeadAttention(d, d, d, d, num_heads=1, dropout=0)
+        self.second = d2l.MultiHeadAttention(d, d, d, d, num_heads=1, dropout=0)
         self.output = nn.Linear(num_hiddens, 10)
 
     def __call__(self, letters, digits, asked):

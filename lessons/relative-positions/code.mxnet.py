@@ -14,7 +14,8 @@ from mxnet.test_utils import set_default_context
 
 set_default_context(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 npx.random.seed(0)
-initializer = init.Xavier(magnitude=1)  # weights from -1/sqrt(d) to 1/sqrt(d)
+# Weights from -1/sqrt(d) to 1/sqrt(d), where d is the mean of inputs and outputs.
+initializer = init.Xavier(magnitude=1)
 
 
 # %% turn
@@ -23,7 +24,7 @@ def turn(vector, position):
     angle = math.radians(30 * position)
     cos, sin = math.cos(angle), math.sin(angle)
     x, y = vector
-    return d2l.tensor([x * cos - y * sin, x * sin + y * cos])
+    return np.array([x * cos - y * sin, x * sin + y * cos])
 
 
 def format_vector(vector):
@@ -32,8 +33,8 @@ def format_vector(vector):
 
 
 # %% turned-by-hand
-query = d2l.tensor([1, 2])
-key = d2l.tensor([2, 2])
+query = np.array([1, 2])  # np.array makes float32 even of whole numbers
+key = np.array([2, 2])
 positions_of_both = [(2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)]
 
 print("positions  turned query     turned key      score")
@@ -43,7 +44,7 @@ for i, j in positions_of_both:
     print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {q @ k:5.2f}")
 
 # %% four-terms
-hand = d2l.tensor([1, 0])  # rotated to a vector's position, then added to it
+hand = np.array([1, 0])  # rotated to a vector's position, then added to it
 
 print("positions    q.k    q.p    p.k    p.p    sum")
 for i, j in positions_of_both:
@@ -65,7 +66,7 @@ def rotate(X, positions, omega):
     angles = positions[:, None] * omega
     cos, sin = np.cos(angles), np.sin(angles)
     x, y = X[..., ::2], X[..., 1::2]
-    return d2l.stack([x * cos - y * sin, x * sin + y * cos], axis=-1).reshape(X.shape)
+    return np.stack([x * cos - y * sin, x * sin + y * cos], axis=-1).reshape(X.shape)
 
 
 # %% spread
@@ -81,8 +82,9 @@ def spread(scores):
 
 # %% rotary-check
 npx.random.seed(0)
-d, n = 8, 40
-query, key = d2l.randn(2, d)
+d = 8
+n = 40
+query, key = np.random.randn(2, d)
 positions = np.arange(n)
 omega = rope_frequencies(d)
 q = rotate(np.tile(query, (n, 1)), positions, omega)
@@ -103,12 +105,12 @@ def rotate_halves(X, positions, omega):
     angles = positions[:, None] * omega
     cos, sin = np.cos(angles), np.sin(angles)
     x, y = np.split(X, 2, axis=-1)
-    return d2l.concat([x * cos - y * sin, x * sin + y * cos], axis=-1)
+    return np.concatenate([x * cos - y * sin, x * sin + y * cos], axis=-1)
 
 
 # %% layouts
 npx.random.seed(0)
-X = d2l.randn(n, d)
+X = np.random.randn(n, d)
 order = [0, 2, 4, 6, 1, 3, 5, 7]
 neighbours = rotate(X, positions, omega)
 halves = rotate_halves(X[:, order], positions, omega)
@@ -129,9 +131,10 @@ print(f"{spread(q @ k_halves.T):.4f}  with one of each")
 
 # %% slopes
 slopes = d2l.alibi_slopes(8)
-expected = d2l.tensor([2.0 ** -(head + 1) for head in range(8)])
+expected = np.array([2.0 ** -(head + 1) for head in range(8)])
 
-print("slopes:", *(f"1/{1 / slope:.0f}" for slope in slopes))
+fractions = " ".join(f"1/{1 / slope:.0f}" for slope in slopes)
+print("slopes:", fractions)
 print(f"largest difference: {np.abs(slopes - expected).max():.4f}")
 
 # %% alibi-map
@@ -141,11 +144,12 @@ distances = positions[:, None] - positions
 bias = -slopes[:, None, None] * distances  # (heads, queries, keys)
 attention = d2l.MultiHeadAttention(8, 8, dropout=0)
 attention.initialize(initializer)
-zeros = d2l.zeros((1, n, 8))  # no content: all scores are zero
+zeros = np.zeros((1, n, 8))  # no content: all scores are zero
 attention(zeros, zeros, zeros, causal=True, score_bias=bias)
 weights = attention.attention_weights
 
-print("last row, first head:", *(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:]))
+row = " ".join(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:])
+print("last row, first head:", row)
 d2l.show_heatmaps(
     weights[:, [0, 2, 6]],
     xlabel="Keys",
@@ -171,17 +175,22 @@ def bucket(distance, count=8, far=16):
     return min(near + int(wider), count - 1)
 
 
-print("distance:", *(f"{distance:>2}" for distance in range(1, 21)))
-print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
+def print_row(name, numbers):
+    print(name, " ".join(f"{number:>2}" for number in numbers))
+
+
+print_row("distance:", range(1, 21))
+print_row("bucket:  ", [bucket(distance) for distance in range(1, 21)])
 
 # %% mask-alone
-is_first = d2l.zeros((1, 8, 1))
+is_first = np.zeros((1, 8, 1))
 is_first[0, 0] = 1  # one number per token: is it the first?
-zeros = d2l.zeros((1, 8, 2))  # all scores are zero
+zeros = np.zeros((1, 8, 2))  # all scores are zero
 attention = d2l.DotProductAttention(dropout=0)
 for name, causal in [("without a mask", False), ("causal mask", True)]:
     averages = attention(zeros, zeros, is_first, causal=causal)[0, :, 0]
-    print(*(f"{x:.3f}" for x in averages), f" {name}")
+    row = " ".join(f"{x:.3f}" for x in averages)
+    print(f"{row}  {name}")
 
 # %% entries
 LETTERS = "abcdef"
@@ -205,8 +214,9 @@ def draw_entries(count, num_entries=16, nearest=1, farthest=16):
 
 
 def name_entries(letters, digits):
-    entries = zip(letters.tolist(), digits.tolist(), strict=True)
-    return [f"{LETTERS[x]}{y}" for x, y in entries]
+    """Return names such as b2, for one text's entries."""
+    pairs = zip(letters.tolist(), digits.tolist(), strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 # %% entries-shown
@@ -217,20 +227,24 @@ for letters, digits, asked, answer in zip(*draw_entries(3), strict=True):
 
 
 # %% no-positions
-class NoPositions(nn.Block):
-    """The three places where a scheme can use positions; this one uses none."""
+class PositionScheme(nn.Block):
+    """The three places where a scheme can use positions; by default, it uses none."""
 
     def add(self, X, positions):
-        """Return vectors at these positions as they enter the projections."""
+        """Return vectors (batch, n, d), at n positions, as they enter projections."""
         return X
 
     def turn(self, X, positions):
-        """Return queries or keys as they enter the scores."""
+        """Return queries or keys (batch, n, d) as they enter the scores."""
         return X
 
     def bias(self, q, distances):
-        """Return the bias of scores of queries with keys at these distances."""
+        """Return what is added to scores of queries (batch, 1, d) with n keys."""
         return 0
+
+
+class NoPositions(PositionScheme):
+    pass
 
 
 # %% finder
@@ -240,9 +254,10 @@ class Finder(nn.Block):
     def __init__(self, scheme, num_hiddens=32):
         super().__init__()
         self.scheme = scheme
-        normal = init.Normal(1)
+        normal = init.Normal(1)  # by default, vectors would be far shorter
         self.letter = nn.Embedding(6, num_hiddens, weight_initializer=normal)
         self.digit = nn.Embedding(10, num_hiddens, weight_initializer=normal)
+        # By default, Dense would flatten all axes but the first into one.
         self.W_q = nn.Dense(num_hiddens, use_bias=False, flatten=False)
         self.W_k = nn.Dense(num_hiddens, use_bias=False, flatten=False)
         self.W_v = nn.Dense(num_hiddens, use_bias=False, flatten=False)
@@ -250,12 +265,13 @@ class Finder(nn.Block):
 
     def forward(self, letters, digits, asked):
         n = letters.shape[1]
-        i = d2l.tensor([n])  # the question's position
+        i = np.array([n])  # the question's position
         j = np.arange(n)  # the entries'
         question = self.scheme.add(self.letter(asked), i)
         X = self.scheme.add(self.letter(letters) + self.digit(digits), j)
         q = self.scheme.turn(self.W_q(question), i)
         k = self.scheme.turn(self.W_k(X), j)
+        # Many small products: several times as fast as with @.
         scores = npx.batch_dot(q, k, transpose_b=True) / math.sqrt(k.shape[-1])
         scores = scores + self.scheme.bias(q, i - j)
         self.attention_weights = npx.softmax(scores, axis=-1)
@@ -263,14 +279,14 @@ class Finder(nn.Block):
 
 
 # %% schemes
-class Sinusoids(NoPositions):
+class Sinusoids(PositionScheme):
     def add(self, X, positions):
         angles = positions[:, None] * rope_frequencies(X.shape[-1])
-        waves = d2l.stack([np.sin(angles), np.cos(angles)], axis=-1)
+        waves = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
         return X + waves.reshape(len(positions), -1)
 
 
-class Rotary(NoPositions):
+class Rotary(PositionScheme):
     def __init__(self):
         super().__init__()
         self.omega = rope_frequencies(32)
@@ -279,7 +295,7 @@ class Rotary(NoPositions):
         return rotate(X, positions, self.omega)
 
 
-class ALiBi(NoPositions):
+class ALiBi(PositionScheme):
     def __init__(self, slope=1 / 2):
         super().__init__()
         self.slope = slope
@@ -289,7 +305,7 @@ class ALiBi(NoPositions):
 
 
 # %% learned-schemes
-class Table(NoPositions):
+class Table(PositionScheme):
     def __init__(self, reach=16):
         super().__init__()
         shape = (reach, 32)  # of distances from 1 on
@@ -301,13 +317,13 @@ class Table(NoPositions):
         return q @ np.take(vectors, rows, axis=0).T / math.sqrt(q.shape[-1])
 
 
-class Buckets(NoPositions):
+class Buckets(PositionScheme):
     def __init__(self):
         super().__init__()
         self.numbers = self.params.get("numbers", shape=8, init=init.Zero())
 
     def bias(self, q, distances):
-        rows = d2l.tensor([bucket(distance) for distance in distances.tolist()])
+        rows = np.array([bucket(distance) for distance in distances.tolist()])
         # Adam moves a number by about 0.015 per step; a score has to move by several
         # units.
         return 10 * np.take(self.numbers.data(), rows)
@@ -332,15 +348,6 @@ def fit(model):
     return model
 
 
-def train_finders(scheme, *args):
-    """Train a model with this scheme from each of five seeds."""
-    models = []
-    for seed in range(5):
-        npx.random.seed(seed)
-        models.append(fit(Finder(scheme(*args))))
-    return models
-
-
 # %% tests
 lengths = [16, 32, 64, 128]
 # The same texts for every model.
@@ -355,13 +362,22 @@ def accuracies(models, tests):
     for model in models:
         row = []
         for letters, digits, asked, answers in tests:
-            said = model(letters, digits, asked).argmax(axis=-1)
-            row.append((said == answers).mean().item())
+            predictions = model(letters, digits, asked).argmax(axis=-1)
+            row.append((predictions == answers).mean().item())
         shares.append(row)
     return shares
 
 
 # %% train-all
+def train_finders(scheme_class, *args):
+    """Train a model with this scheme from each of five seeds."""
+    models = []
+    for seed in range(5):
+        npx.random.seed(seed)
+        models.append(fit(Finder(scheme_class(*args))))
+    return models
+
+
 schemes = [NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets]
 models = {scheme: train_finders(scheme) for scheme in schemes}
 near = [accuracies(runs, near_tests.values()) for runs in models.values()]
@@ -372,7 +388,11 @@ names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 results = dict(zip(names, near, strict=True))
 d2l.print_ranges(results, lengths, "entries")
 d2l.plot_ranges(
-    lengths, results, "Entries (trained on 16)", "Share right, answer near", (0, 1.05)
+    lengths,
+    results,
+    xlabel="Entries (trained on 16)",
+    ylabel="Share right, answer near",
+    ylim=(0, 1.05),
 )
 
 # %% far-shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
@@ -382,9 +402,9 @@ d2l.print_ranges(results, lengths[1:], "entries")
 d2l.plot_ranges(
     lengths[1:],
     results,
-    "Entries (trained on 16)",
-    "Share right, answer far",
-    (0, 1.05),
+    xlabel="Entries (trained on 16)",
+    ylabel="Share right, answer far",
+    ylim=(0, 1.05),
 )
 
 # %% slopes-trained
@@ -400,7 +420,7 @@ slope_shares = {name: accuracies(runs, tests) for name, runs in alibi_models.ite
 d2l.print_ranges(slope_shares, ["16", "64, near", "64, far"], "slope")
 
 
-# %% ask-for-all
+# %% find-last
 def find_last(letters, asked):
     """Mark, for each letter asked for, the last entry with it."""
     is_match = letters == asked
@@ -409,6 +429,7 @@ def find_last(letters, asked):
     return positions == last
 
 
+# %% ask-for-all
 def show_weights(schemes, titles, n):
     """Ask for all letters of a new text; draw the weights, and frame the right ones."""
     npx.random.seed(1)
@@ -421,7 +442,7 @@ def show_weights(schemes, titles, n):
         weights.append(model.attention_weights)
     entries = name_entries(letters[0], digits[0])
     d2l.show_heatmaps(
-        d2l.stack(weights, axis=1),
+        np.stack(weights, axis=1),
         xlabel="Entries",
         ylabel="Asked for",
         titles=titles,
@@ -513,7 +534,7 @@ def stretched_accuracies(way, tests):
         columns.append(accuracies(models[Rotary], [test]))
     for model in models[Rotary]:
         model.scheme.omega = rope_frequencies(32)
-    return d2l.tensor(columns)[:, :, 0].T
+    return np.array(columns)[:, :, 0].T
 
 
 long_tests = {n: near_tests[n] for n in lengths[1:]}
@@ -527,7 +548,7 @@ d2l.print_ranges(dict(zip(names, stretched_far, strict=True)), lengths[1:], "far
 
 # %% solution-values
 npx.random.seed(0)
-X = d2l.randn(6, 8)
+X = np.random.randn(6, 8)
 omega = rope_frequencies(8)
 
 
@@ -540,8 +561,10 @@ def shifted_output(shift, turn_values=False, turn_back=False):
     return rotate(Y, -positions, omega) if turn_back else Y
 
 
-def change(**options):
-    return np.abs(shifted_output(5, **options) - shifted_output(0, **options)).max()
+def change(turn_values=False, turn_back=False):
+    start = shifted_output(0, turn_values, turn_back)
+    shifted = shifted_output(5, turn_values, turn_back)
+    return np.abs(shifted - start).max()
 
 
 print("five positions on, outputs differ by")
@@ -597,8 +620,9 @@ with autograd.record():
     loss = cross_entropy(scores, answers)
 loss.backward()
 has_gradient = np.abs(model.scheme.vectors.grad()).sum(axis=1) > 0
+distances = has_gradient.nonzero()[0] + 1
 print("distances with a gradient:")
-print(*(has_gradient.nonzero()[0] + 1).tolist())
+print(*distances.tolist())
 
 
 # %% solution-two-layers
@@ -616,7 +640,7 @@ class TwoLayers(nn.Block):
 
     def forward(self, letters, digits, asked):
         entries = self.letter(letters) + self.digit(digits)
-        X = d2l.concat([entries, self.letter(asked)], axis=1)
+        X = np.concatenate([entries, self.letter(asked)], axis=1)
         X = X + self.first(X, X, X, causal=True)
         X = X + self.second(X, X, X, causal=True)
         return self.output(X[:, -1:])

@@ -78,7 +78,8 @@ def spread(scores):
 
 # %% rotary-check
 paddle.seed(0)
-d, n = 8, 40
+d = 8
+n = 40
 query, key = paddle.randn([2, d])
 positions = paddle.arange(n)
 omega = rope_frequencies(d)
@@ -127,7 +128,8 @@ print(f"{spread(q @ k_halves.T):.4f}  with one of each")
 slopes = d2l.alibi_slopes(8)
 expected = paddle.to_tensor([2.0 ** -(head + 1) for head in range(8)])
 
-print("slopes:", *(f"1/{1 / slope:.0f}" for slope in slopes))
+fractions = " ".join(f"1/{1 / slope:.0f}" for slope in slopes)
+print("slopes:", fractions)
 print(f"largest difference: {(slopes - expected).abs().max():.4f}")
 
 # %% alibi-map
@@ -141,7 +143,8 @@ with paddle.no_grad():
     attention(zeros, zeros, zeros, causal=True, score_bias=bias)
 weights = attention.attention_weights
 
-print("last row, first head:", *(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:]))
+row = " ".join(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:])
+print("last row, first head:", row)
 d2l.show_heatmaps(
     weights[:, [0, 2, 6]],
     xlabel="Keys",
@@ -167,8 +170,12 @@ def bucket(distance, count=8, far=16):
     return min(near + int(wider), count - 1)
 
 
-print("distance:", *(f"{distance:>2}" for distance in range(1, 21)))
-print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
+def print_row(name, numbers):
+    print(name, " ".join(f"{number:>2}" for number in numbers))
+
+
+print_row("distance:", range(1, 21))
+print_row("bucket:  ", [bucket(distance) for distance in range(1, 21)])
 
 # %% mask-alone
 is_first = paddle.zeros([1, 8, 1])
@@ -177,7 +184,8 @@ zeros = paddle.zeros([1, 8, 2])  # all scores are zero
 attention = d2l.DotProductAttention(dropout=0)
 for name, causal in [("without a mask", False), ("causal mask", True)]:
     averages = attention(zeros, zeros, is_first, causal=causal)[0, :, 0]
-    print(*(f"{x:.3f}" for x in averages), f" {name}")
+    row = " ".join(f"{x:.3f}" for x in averages)
+    print(f"{row}  {name}")
 
 # %% entries
 LETTERS = "abcdef"
@@ -201,7 +209,9 @@ def draw_entries(count, num_entries=16, nearest=1, farthest=16):
 
 
 def name_entries(letters, digits):
-    return [f"{LETTERS[x]}{y}" for x, y in zip(letters, digits, strict=True)]
+    """Return names such as b2, for one text's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 # %% entries-shown
@@ -211,20 +221,24 @@ for letters, digits, asked, answer in zip(*draw_entries(3), strict=True):
 
 
 # %% no-positions
-class NoPositions(nn.Layer):
-    """The three places where a scheme can use positions; this one uses none."""
+class PositionScheme(nn.Layer):
+    """The three places where a scheme can use positions; by default, it uses none."""
 
     def add(self, X, positions):
-        """Return vectors at these positions as they enter the projections."""
+        """Return vectors (batch, n, d), at n positions, as they enter projections."""
         return X
 
     def turn(self, X, positions):
-        """Return queries or keys as they enter the scores."""
+        """Return queries or keys (batch, n, d) as they enter the scores."""
         return X
 
     def bias(self, q, distances):
-        """Return the bias of scores of queries with keys at these distances."""
+        """Return what is added to scores of queries (batch, 1, d) with n keys."""
         return 0
+
+
+class NoPositions(PositionScheme):
+    pass
 
 
 # %% finder
@@ -234,7 +248,7 @@ class Finder(nn.Layer):
     def __init__(self, scheme, num_hiddens=32):
         super().__init__()
         self.scheme = scheme
-        normal = nn.initializer.Normal()
+        normal = nn.initializer.Normal()  # by default, vectors would be far shorter
         self.letter = nn.Embedding(6, num_hiddens, weight_attr=normal)
         self.digit = nn.Embedding(10, num_hiddens, weight_attr=normal)
         self.W_q = nn.Linear(num_hiddens, num_hiddens, bias_attr=False)
@@ -257,23 +271,24 @@ class Finder(nn.Layer):
 
 
 # %% schemes
-class Sinusoids(NoPositions):
+class Sinusoids(PositionScheme):
     def add(self, X, positions):
         omega = rope_frequencies(X.shape[-1])
         angles = positions[:, None].astype("float32") * omega
         return X + paddle.stack([angles.sin(), angles.cos()], axis=-1).flatten(-2)
 
 
-class Rotary(NoPositions):
+class Rotary(PositionScheme):
     def __init__(self):
         super().__init__()
+        # A buffer moves with the model and is not trained; this one is not saved.
         self.register_buffer("omega", rope_frequencies(32), persistable=False)
 
     def turn(self, X, positions):
         return rotate(X, positions, self.omega)
 
 
-class ALiBi(NoPositions):
+class ALiBi(PositionScheme):
     def __init__(self, slope=1 / 2):
         super().__init__()
         self.slope = slope
@@ -283,7 +298,7 @@ class ALiBi(NoPositions):
 
 
 # %% learned-schemes
-class Table(NoPositions):
+class Table(PositionScheme):
     def __init__(self, reach=16):
         super().__init__()
         shape = [reach, 32]  # of distances from 1 on
@@ -295,7 +310,7 @@ class Table(NoPositions):
         return q @ self.vectors[rows].T / math.sqrt(q.shape[-1])
 
 
-class Buckets(NoPositions):
+class Buckets(PositionScheme):
     def __init__(self):
         super().__init__()
         zero = nn.initializer.Constant(0)
@@ -321,15 +336,6 @@ def fit(model):
     return model
 
 
-def train_finders(scheme, *args):
-    """Train a model with this scheme from each of five seeds."""
-    models = []
-    for seed in range(5):
-        paddle.seed(seed)
-        models.append(fit(Finder(scheme(*args))))
-    return models
-
-
 # %% tests
 lengths = [16, 32, 64, 128]
 # The same texts for every model.
@@ -345,13 +351,22 @@ def accuracies(models, tests):
         row = []
         for letters, digits, asked, answers in tests:
             with paddle.no_grad():
-                said = model(letters, digits, asked).argmax(axis=-1)
-            row.append((said == answers).astype("float32").mean().item())
+                predictions = model(letters, digits, asked).argmax(axis=-1)
+            row.append((predictions == answers).astype("float32").mean().item())
         shares.append(row)
     return shares
 
 
 # %% train-all
+def train_finders(scheme_class, *args):
+    """Train a model with this scheme from each of five seeds."""
+    models = []
+    for seed in range(5):
+        paddle.seed(seed)
+        models.append(fit(Finder(scheme_class(*args))))
+    return models
+
+
 schemes = [NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets]
 models = {scheme: train_finders(scheme) for scheme in schemes}
 near = [accuracies(runs, near_tests.values()) for runs in models.values()]
@@ -362,7 +377,11 @@ names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 results = dict(zip(names, near, strict=True))
 d2l.print_ranges(results, lengths, "entries")
 d2l.plot_ranges(
-    lengths, results, "Entries (trained on 16)", "Share right, answer near", (0, 1.05)
+    lengths,
+    results,
+    xlabel="Entries (trained on 16)",
+    ylabel="Share right, answer near",
+    ylim=(0, 1.05),
 )
 
 # %% far-shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
@@ -372,9 +391,9 @@ d2l.print_ranges(results, lengths[1:], "entries")
 d2l.plot_ranges(
     lengths[1:],
     results,
-    "Entries (trained on 16)",
-    "Share right, answer far",
-    (0, 1.05),
+    xlabel="Entries (trained on 16)",
+    ylabel="Share right, answer far",
+    ylim=(0, 1.05),
 )
 
 # %% slopes-trained
@@ -390,7 +409,7 @@ slope_shares = {name: accuracies(runs, tests) for name, runs in alibi_models.ite
 d2l.print_ranges(slope_shares, ["16", "64, near", "64, far"], "slope")
 
 
-# %% ask-for-all
+# %% find-last
 def find_last(letters, asked):
     """Mark, for each letter asked for, the last entry with it."""
     is_match = letters == asked
@@ -399,6 +418,7 @@ def find_last(letters, asked):
     return positions == last
 
 
+# %% ask-for-all
 def show_weights(schemes, titles, n):
     """Ask for all letters of a new text; draw the weights, and frame the right ones."""
     paddle.seed(1)
@@ -532,8 +552,10 @@ def shifted_output(shift, turn_values=False, turn_back=False):
     return rotate(Y, -positions, omega) if turn_back else Y
 
 
-def change(**options):
-    return (shifted_output(5, **options) - shifted_output(0, **options)).abs().max()
+def change(turn_values=False, turn_back=False):
+    start = shifted_output(0, turn_values, turn_back)
+    shifted = shifted_output(5, turn_values, turn_back)
+    return (shifted - start).abs().max()
 
 
 print("five positions on, outputs differ by")
@@ -578,8 +600,9 @@ model = Finder(Table(reach=32))
 letters, digits, asked, answers = draw_entries(64)
 F.cross_entropy(model(letters, digits, asked), answers).backward()
 has_gradient = model.scheme.vectors.grad.abs().sum(axis=1) > 0
+distances = has_gradient.nonzero()[:, 0] + 1
 print("distances with a gradient:")
-print(*(has_gradient.nonzero()[:, 0] + 1).tolist())
+print(*distances.tolist())
 
 
 # %% solution-two-layers
@@ -591,9 +614,9 @@ class TwoLayers(nn.Layer):
         normal = nn.initializer.Normal()
         self.letter = nn.Embedding(6, num_hiddens, weight_attr=normal)
         self.digit = nn.Embedding(10, num_hiddens, weight_attr=normal)
-        sizes = [num_hiddens] * 4  # of queries, keys, values and the layer
-        self.first = d2l.MultiHeadAttention(*sizes, num_heads=1, dropout=0)
-        self.second = d2l.MultiHeadAttention(*sizes, num_heads=1, dropout=0)
+        d = num_hiddens  # of queries, keys, values and the layer
+        self.first = d2l.MultiHeadAttention(d, d, d, d, num_heads=1, dropout=0)
+        self.second = d2l.MultiHeadAttention(d, d, d, d, num_heads=1, dropout=0)
         self.output = nn.Linear(num_hiddens, 10)
 
     def forward(self, letters, digits, asked):

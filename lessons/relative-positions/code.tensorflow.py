@@ -21,7 +21,7 @@ def turn(vector, position):
     angle = math.radians(30 * position)
     cos, sin = math.cos(angle), math.sin(angle)
     x, y = vector
-    return d2l.stack([x * cos - y * sin, x * sin + y * cos])
+    return tf.stack([x * cos - y * sin, x * sin + y * cos])
 
 
 def format_vector(vector):
@@ -30,8 +30,8 @@ def format_vector(vector):
 
 
 # %% turned-by-hand
-query = d2l.tensor([1.0, 2])
-key = d2l.tensor([2.0, 2])
+query = tf.constant([1.0, 2])
+key = tf.constant([2.0, 2])
 positions_of_both = [(2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)]
 
 print("positions  turned query     turned key      score")
@@ -42,7 +42,7 @@ for i, j in positions_of_both:
     print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {score:5.2f}")
 
 # %% four-terms
-hand = d2l.tensor([1.0, 0])  # rotated to a vector's position, then added to it
+hand = tf.constant([1.0, 0])  # rotated to a vector's position, then added to it
 
 print("positions    q.k    q.p    p.k    p.p    sum")
 for i, j in positions_of_both:
@@ -61,7 +61,7 @@ for i, j in positions_of_both:
 # %% rotate
 def rope_frequencies(d, base=10000):
     """Return how far each pair turns from one position to the next, in radians."""
-    return base ** (-d2l.arange(0, d, 2, dtype=tf.float32) / d)
+    return base ** (-tf.range(0, d, 2, dtype=tf.float32) / d)
 
 
 def rotate(X, positions, omega):
@@ -69,7 +69,7 @@ def rotate(X, positions, omega):
     angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * omega
     cos, sin = tf.cos(angles), tf.sin(angles)
     x, y = X[..., ::2], X[..., 1::2]
-    turned = d2l.stack([x * cos - y * sin, x * sin + y * cos], axis=-1)
+    turned = tf.stack([x * cos - y * sin, x * sin + y * cos], axis=-1)
     return tf.reshape(turned, tf.shape(X))
 
 
@@ -86,13 +86,14 @@ def spread(scores):
 
 # %% rotary-check
 keras.utils.set_random_seed(0)
-d, n = 8, 40
-query, key = d2l.normal((2, d))
-positions = d2l.arange(n)
+d = 8
+n = 40
+query, key = tf.random.normal((2, d))
+positions = tf.range(n)
 omega = rope_frequencies(d)
 q = rotate(tf.broadcast_to(query, (n, d)), positions, omega)
 k = rotate(tf.broadcast_to(key, (n, d)), positions, omega)
-scores = q @ d2l.transpose(k)
+scores = q @ tf.transpose(k)
 layer_output = d2l.RotaryEncoding(d)(tf.broadcast_to(query, (1, n, d)))[0]
 length_change = tf.norm(q, axis=-1) - tf.norm(query)
 
@@ -108,12 +109,12 @@ def rotate_halves(X, positions, omega):
     angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * omega
     cos, sin = tf.cos(angles), tf.sin(angles)
     x, y = tf.split(X, 2, axis=-1)
-    return d2l.concat([x * cos - y * sin, x * sin + y * cos], axis=-1)
+    return tf.concat([x * cos - y * sin, x * sin + y * cos], axis=-1)
 
 
 # %% layouts
 keras.utils.set_random_seed(0)
-X = d2l.normal((n, d))
+X = tf.random.normal((n, d))
 order = [0, 2, 4, 6, 1, 3, 5, 7]
 reordered = tf.gather(X, order, axis=1)
 neighbours = rotate(X, positions, omega)
@@ -129,28 +130,30 @@ q_halves = rotate_halves(tf.broadcast_to(query, (n, d)), positions, omega)
 k_halves = rotate_halves(tf.broadcast_to(key, (n, d)), positions, omega)
 
 print("at one distance, scores differ by")
-print(f"{spread(q @ d2l.transpose(k)):.4f}  with neighbours for both")
-print(f"{spread(q_halves @ d2l.transpose(k_halves)):.4f}  with halves for both")
-print(f"{spread(q @ d2l.transpose(k_halves)):.4f}  with one of each")
+print(f"{spread(q @ tf.transpose(k)):.4f}  with neighbours for both")
+print(f"{spread(q_halves @ tf.transpose(k_halves)):.4f}  with halves for both")
+print(f"{spread(q @ tf.transpose(k_halves)):.4f}  with one of each")
 
 # %% slopes
 slopes = d2l.alibi_slopes(8)
-expected = d2l.tensor([2.0 ** -(head + 1) for head in range(8)])
+expected = tf.constant([2.0 ** -(head + 1) for head in range(8)])
 
-print("slopes:", *(f"1/{1 / slope:.0f}" for slope in slopes))
+fractions = " ".join(f"1/{1 / slope:.0f}" for slope in slopes)
+print("slopes:", fractions)
 print(f"largest difference: {tf.reduce_max(abs(slopes - expected)):.4f}")
 
 # %% alibi-map
 n = 12
-positions = d2l.arange(n, dtype=tf.float32)
+positions = tf.range(n, dtype=tf.float32)
 distances = positions[:, tf.newaxis] - positions
 bias = -slopes[:, tf.newaxis, tf.newaxis] * distances  # (heads, queries, keys)
 attention = d2l.MultiHeadAttention(8, 8, dropout=0)
-zeros = d2l.zeros((1, n, 8))  # no content: all scores are zero
+zeros = tf.zeros((1, n, 8))  # no content: all scores are zero
 attention(zeros, zeros, zeros, causal=True, score_bias=bias)
 weights = attention.attention_weights
 
-print("last row, first head:", *(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:]))
+row = " ".join(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:])
+print("last row, first head:", row)
 d2l.show_heatmaps(
     tf.gather(weights, [0, 2, 6], axis=1),
     xlabel="Keys",
@@ -176,16 +179,21 @@ def bucket(distance, count=8, far=16):
     return min(near + int(wider), count - 1)
 
 
-print("distance:", *(f"{distance:>2}" for distance in range(1, 21)))
-print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
+def print_row(name, numbers):
+    print(name, " ".join(f"{number:>2}" for number in numbers))
+
+
+print_row("distance:", range(1, 21))
+print_row("bucket:  ", [bucket(distance) for distance in range(1, 21)])
 
 # %% mask-alone
 is_first = tf.one_hot([[0]], 8, axis=1)  # one number per token: is it the first?
-zeros = d2l.zeros((1, 8, 2))  # all scores are zero
+zeros = tf.zeros((1, 8, 2))  # all scores are zero
 attention = d2l.DotProductAttention(dropout=0)
 for name, causal in [("without a mask", False), ("causal mask", True)]:
     averages = attention(zeros, zeros, is_first, causal=causal)[0, :, 0]
-    print(*(f"{x:.3f}" for x in averages), f" {name}")
+    row = " ".join(f"{x:.3f}" for x in averages)
+    print(f"{row}  {name}")
 
 # %% entries
 LETTERS = "abcdef"
@@ -197,6 +205,7 @@ def draw_entries(count, num_entries=16, nearest=1, farthest=16):
     Return letters and digits (count, num_entries), the letters asked for and the
     answers (count, 1).
     """
+    # Drawn with NumPy, which set_random_seed seeds as well.
     letters = np.random.randint(6, size=(count, num_entries))
     digits = np.random.randint(10, size=(count, num_entries))
     asked = np.random.randint(6, size=(count, 1))
@@ -209,7 +218,9 @@ def draw_entries(count, num_entries=16, nearest=1, farthest=16):
 
 
 def name_entries(letters, digits):
-    return [f"{LETTERS[x]}{y}" for x, y in zip(letters, digits, strict=True)]
+    """Return names such as b2, for one text's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 # %% entries-shown
@@ -219,24 +230,28 @@ for letters, digits, asked, answer in zip(*draw_entries(3), strict=True):
 
 
 # %% no-positions
-class NoPositions(keras.layers.Layer):
-    """The three places where a scheme can use positions; this one uses none."""
+class PositionScheme(keras.layers.Layer):
+    """The three places where a scheme can use positions; by default, it uses none."""
 
     def __init__(self):
         super().__init__()
         self.built = True  # for Keras, since this layer itself is never called
 
     def add(self, X, positions):
-        """Return vectors at these positions as they enter the projections."""
+        """Return vectors (batch, n, d), at n positions, as they enter projections."""
         return X
 
     def turn(self, X, positions):
-        """Return queries or keys as they enter the scores."""
+        """Return queries or keys (batch, n, d) as they enter the scores."""
         return X
 
     def bias(self, q, distances):
-        """Return the bias of scores of queries with keys at these distances."""
+        """Return what is added to scores of queries (batch, 1, d) with n keys."""
         return 0
+
+
+class NoPositions(PositionScheme):
+    pass
 
 
 # %% finder
@@ -248,7 +263,7 @@ def make_table(rows, width):
 
 def make_projection(width):
     """Make a linear map without bias; Keras itself draws larger numbers."""
-    uniform = keras.initializers.VarianceScaling(1 / 3, distribution="uniform")
+    uniform = keras.initializers.VarianceScaling(scale=1 / 3, distribution="uniform")
     return keras.layers.Dense(width, use_bias=False, kernel_initializer=uniform)
 
 
@@ -263,6 +278,7 @@ class Finder(keras.Model):
         self.W_q = make_projection(num_hiddens)
         self.W_k = make_projection(num_hiddens)
         self.W_v = make_projection(num_hiddens)
+        # Keras reserves the name `output`.
         self.logits = keras.layers.Dense(10)
 
     def call(self, inputs):
@@ -282,15 +298,15 @@ class Finder(keras.Model):
 
 
 # %% schemes
-class Sinusoids(NoPositions):
+class Sinusoids(PositionScheme):
     def add(self, X, positions):
         d = X.shape[-1]
         angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * rope_frequencies(d)
-        P = d2l.stack([tf.sin(angles), tf.cos(angles)], axis=-1)
+        P = tf.stack([tf.sin(angles), tf.cos(angles)], axis=-1)
         return X + tf.reshape(P, (-1, d))
 
 
-class Rotary(NoPositions):
+class Rotary(PositionScheme):
     def __init__(self):
         super().__init__()
         self.omega = rope_frequencies(32)
@@ -299,7 +315,7 @@ class Rotary(NoPositions):
         return rotate(X, positions, self.omega)
 
 
-class ALiBi(NoPositions):
+class ALiBi(PositionScheme):
     def __init__(self, slope=1 / 2):
         super().__init__()
         self.slope = slope
@@ -309,7 +325,7 @@ class ALiBi(NoPositions):
 
 
 # %% learned-schemes
-class Table(NoPositions):
+class Table(PositionScheme):
     def __init__(self, reach=16):
         super().__init__()
         self.vectors = self.add_weight(  # of distances from 1 on
@@ -322,7 +338,7 @@ class Table(NoPositions):
         return tf.matmul(q, vectors, transpose_b=True) / math.sqrt(q.shape[-1])
 
 
-class Buckets(NoPositions):
+class Buckets(PositionScheme):
     def __init__(self):
         super().__init__()
         self.numbers = self.add_weight(shape=(8,), initializer="zeros", name="numbers")
@@ -356,15 +372,6 @@ def fit(model):
     return model
 
 
-def train_finders(scheme, *args):
-    """Train a model with this scheme from each of five seeds."""
-    models = []
-    for seed in range(5):
-        keras.utils.set_random_seed(seed)
-        models.append(fit(Finder(scheme(*args))))
-    return models
-
-
 # %% tests
 lengths = [16, 32, 64, 128]
 # The same texts for every model.
@@ -379,13 +386,22 @@ def accuracies(models, tests):
     for model in models:
         row = []
         for letters, digits, asked, answers in tests:
-            said = np.argmax(model((letters, digits, asked)), axis=-1)
-            row.append(np.mean(said == answers))
+            predictions = np.argmax(model((letters, digits, asked)), axis=-1)
+            row.append(np.mean(predictions == answers))
         shares.append(row)
     return shares
 
 
 # %% train-all
+def train_finders(scheme_class, *args):
+    """Train a model with this scheme from each of five seeds."""
+    models = []
+    for seed in range(5):
+        keras.utils.set_random_seed(seed)
+        models.append(fit(Finder(scheme_class(*args))))
+    return models
+
+
 schemes = [NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets]
 models = {scheme: train_finders(scheme) for scheme in schemes}
 near = [accuracies(runs, near_tests.values()) for runs in models.values()]
@@ -396,7 +412,11 @@ names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
 results = dict(zip(names, near, strict=True))
 d2l.print_ranges(results, lengths, "entries")
 d2l.plot_ranges(
-    lengths, results, "Entries (trained on 16)", "Share right, answer near", (0, 1.05)
+    lengths,
+    results,
+    xlabel="Entries (trained on 16)",
+    ylabel="Share right, answer near",
+    ylim=(0, 1.05),
 )
 
 # %% far-shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
@@ -406,9 +426,9 @@ d2l.print_ranges(results, lengths[1:], "entries")
 d2l.plot_ranges(
     lengths[1:],
     results,
-    "Entries (trained on 16)",
-    "Share right, answer far",
-    (0, 1.05),
+    xlabel="Entries (trained on 16)",
+    ylabel="Share right, answer far",
+    ylim=(0, 1.05),
 )
 
 # %% slopes-trained
@@ -424,7 +444,7 @@ slope_shares = {name: accuracies(runs, tests) for name, runs in alibi_models.ite
 d2l.print_ranges(slope_shares, ["16", "64, near", "64, far"], "slope")
 
 
-# %% ask-for-all
+# %% find-last
 def find_last(letters, asked):
     """Mark, for each letter asked for, the last entry with it."""
     is_match = letters == asked
@@ -433,6 +453,7 @@ def find_last(letters, asked):
     return positions == last
 
 
+# %% ask-for-all
 def show_weights(schemes, titles, n):
     """Ask for all letters of a new text; draw the weights, and frame the right ones."""
     keras.utils.set_random_seed(1)
@@ -445,7 +466,7 @@ def show_weights(schemes, titles, n):
         weights.append(model.attention_weights)
     entries = name_entries(letters[0], digits[0])
     d2l.show_heatmaps(
-        d2l.stack(weights, axis=1),
+        tf.stack(weights, axis=1),
         xlabel="Entries",
         ylabel="Asked for",
         titles=titles,
@@ -476,7 +497,7 @@ def measure_weights(models, test):
     shares = []
     for model in models:
         model((letters, digits, asked))
-        weights = d2l.numpy(model.attention_weights)[:, 0]
+        weights = model.attention_weights.numpy()[:, 0]
         on_letter = (weights * is_match).sum(axis=1).mean()
         on_last = (weights * is_last).sum(axis=1).mean()
         shares.append([on_letter, on_last])
@@ -551,23 +572,24 @@ d2l.print_ranges(dict(zip(names, stretched_far, strict=True)), lengths[1:], "far
 
 # %% solution-values
 keras.utils.set_random_seed(0)
-X = d2l.normal((6, 8))
+X = tf.random.normal((6, 8))
 omega = rope_frequencies(8)
 
 
 def shifted_output(shift, turn_values=False, turn_back=False):
     """Attend among six tokens that are shifted by this many positions."""
-    positions = d2l.arange(6) + shift
+    positions = tf.range(6) + shift
     rotated = rotate(X, positions, omega)
     values = rotated if turn_values else X
-    scores = rotated @ d2l.transpose(rotated) / math.sqrt(8)
+    scores = rotated @ tf.transpose(rotated) / math.sqrt(8)
     Y = tf.nn.softmax(scores) @ values
     return rotate(Y, -positions, omega) if turn_back else Y
 
 
-def change(**options):
-    difference = shifted_output(5, **options) - shifted_output(0, **options)
-    return tf.reduce_max(abs(difference))
+def change(turn_values=False, turn_back=False):
+    start = shifted_output(0, turn_values, turn_back)
+    shifted = shifted_output(5, turn_values, turn_back)
+    return tf.reduce_max(abs(shifted - start))
 
 
 print("five positions on, outputs differ by")
@@ -616,8 +638,9 @@ with tf.GradientTape() as tape:
 # The gradient holds only the rows that were looked up, until it is made a tensor.
 gradient = tf.convert_to_tensor(tape.gradient(loss, model.scheme.vectors))
 has_gradient = tf.reduce_sum(abs(gradient), axis=1) > 0
+distances = np.flatnonzero(has_gradient) + 1
 print("distances with a gradient:")
-print(*(np.flatnonzero(has_gradient) + 1).tolist())
+print(*distances.tolist())
 
 
 # %% solution-two-layers
@@ -635,7 +658,7 @@ class TwoLayers(keras.Model):
     def call(self, inputs):
         letters, digits, asked = inputs
         entries = self.letter(letters) + self.digit(digits)
-        X = d2l.concat([entries, self.letter(asked)], axis=1)
+        X = tf.concat([entries, self.letter(asked)], axis=1)
         X = X + self.first(X, X, X, causal=True)
         X = X + self.second(X, X, X, causal=True)
         return self.logits(X[:, -1:])
