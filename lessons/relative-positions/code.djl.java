@@ -544,7 +544,7 @@ NDArray loss(Block model, Examples examples) {
         // All that a step computes is freed with its manager.
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
-            gradients.backward(loss(model, drawEntries(scratch, 128, 16, 1, 16)));
+            gradients.backward(loss(model, drawEntries(scratch, 64, 16, 1, 16)));
         }
         for (var named : weights) {
             var array = named.getValue().getArray();

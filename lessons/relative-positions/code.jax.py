@@ -353,7 +353,7 @@ def fit(module, seed):
         apply_fn=module.apply, params=variables["params"], tx=optimizer
     )
     for _ in range(120):
-        state = train_step(state, draw_entries(rng, 128))
+        state = train_step(state, draw_entries(rng, 64))
     return module, {"params": state.params}
 
 

@@ -337,14 +337,14 @@ def fit(model):
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
     # Cut examples into batches: drawing all of them at once is faster.
-    letters, digits, asked, answers = draw_entries(120 * 128)
+    letters, digits, asked, answers = draw_entries(120 * 64)
     for step in range(120):
-        batch = slice(128 * step, 128 * (step + 1))
+        batch = slice(64 * step, 64 * (step + 1))
         with autograd.record():
             scores = model(letters[batch], digits[batch], asked[batch])
             loss = cross_entropy(scores, answers[batch])
         loss.backward()
-        trainer.step(batch_size=128)
+        trainer.step(batch_size=64)
     return model
 
 

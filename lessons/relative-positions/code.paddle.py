@@ -328,7 +328,7 @@ def fit(model):
     """Train a model; return it."""
     optimizer = paddle.optimizer.Adam(0.015, parameters=model.parameters())
     for _ in range(120):
-        letters, digits, asked, answers = draw_entries(128)
+        letters, digits, asked, answers = draw_entries(64)
         loss = F.cross_entropy(model(letters, digits, asked), answers)
         loss.backward()
         optimizer.step()

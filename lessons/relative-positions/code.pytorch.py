@@ -321,7 +321,7 @@ def fit(model):
     """Train a model; return it."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.015)
     for _ in range(120):
-        letters, digits, asked, answers = draw_entries(128)
+        letters, digits, asked, answers = draw_entries(64)
         scores = model(letters, digits, asked)[:, 0]
         loss = nn.functional.cross_entropy(scores, answers[:, 0])
         optimizer.zero_grad()

@@ -368,7 +368,7 @@ def fit(model):
         optimizer.apply(gradients, model.trainable_weights)
 
     for _ in range(120):
-        step(*draw_entries(128))
+        step(*draw_entries(64))
     return model
 
 

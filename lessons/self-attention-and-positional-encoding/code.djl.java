@@ -309,7 +309,7 @@ for (int i = 0; i < 8; i++) {
 }
 
 // %% sinusoids
-/** Return P, with a row for each position; pairs of columns share a frequency. */
+/** Return P (numPositions, numHiddens); pairs of columns share a frequency. */
 NDArray sinusoids(int numPositions, int numHiddens) {
     // In double precision: the sine of a large angle needs the digits.
     var P = new double[numPositions][numHiddens];
@@ -325,11 +325,11 @@ NDArray sinusoids(int numPositions, int numHiddens) {
 
 var firstRows = sinusoids(3, 4);
 for (int i = 0; i < 3; i++) {
-    var row = new ArrayList<String>();
+    System.out.print(i + " ");
     for (float x : firstRows.get(i).toFloatArray()) {
-        row.add("'%.2f'".formatted(x));
+        System.out.printf(" %5.2f", x);
     }
-    System.out.println(i + " " + row);
+    System.out.println();
 }
 
 // %% positional-encoding
@@ -355,7 +355,7 @@ class PositionalEncoding extends AbstractBlock {
             ParameterStore store,
             NDList inputs,
             boolean training,
-            PairList<String, Object> more) {
+            PairList<String, Object> options) {
         var X = inputs.head();
         int offset = inputs.size() > 1 ? inputs.get(1).getInt() : 0;
         int end = offset + (int) X.size(1);
@@ -526,7 +526,11 @@ Plots.heatmaps(backWeights.reshape(1, 1, 20, 20))
 // %% task
 record Examples(NDArray tokens, NDArray labels) {}
 
-/** Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first. */
+/**
+ * Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first.
+ *
+ * <p>Return tokens (count, length), and count labels: 1 if so, else 0.
+ */
 Examples drawSequences(NDManager manager, int count, int length) {
     var shape = new Shape(count, length);
     var tokens = manager.randomInteger(2, 10, shape, DataType.INT64);
@@ -579,7 +583,7 @@ class Reader extends AbstractBlock {
             ParameterStore store,
             NDList inputs,
             boolean training,
-            PairList<String, Object> more) {
+            PairList<String, Object> options) {
         var embedded = embedding.forward(store, inputs, training);
         var X = positions.forward(store, embedded, training).head();
         var mask = new PairList<String, Object>(Map.of("causal", causal));
@@ -677,17 +681,17 @@ evaluate(reader, tokens);
 var received = reader.attention.attentionWeights().mean(new int[] {2});
 var isZero = tokens.eq(0).expandDims(1);
 var isOne = tokens.eq(1).expandDims(1);
-var zero = received.mul(isZero).sum(new int[] {2}); // (sequences, heads)
-var one = received.mul(isOne).sum(new int[] {2});
-var zeroIsFirst = labels.gt(0).expandDims(1).broadcast(zero.getShape());
-var first = NDArrays.where(zeroIsFirst, zero, one);
-var last = NDArrays.where(zeroIsFirst, one, zero);
+var onZero = received.mul(isZero).sum(new int[] {2}); // (sequences, heads)
+var onOne = received.mul(isOne).sum(new int[] {2});
+var zeroIsFirst = labels.gt(0).expandDims(1).broadcast(onZero.getShape());
+var onFirst = NDArrays.where(zeroIsFirst, onZero, onOne);
+var onLast = NDArrays.where(zeroIsFirst, onOne, onZero);
 
 // %% found-shares tags=["tolerance:absolute=0.02"]
 System.out.println("    on 0    on 1   on the first   on the last");
 for (int h = 0; h < 4; h++) {
     var means = new ArrayList<Float>();
-    for (var share : List.of(zero, one, first, last)) {
+    for (var share : List.of(onZero, onOne, onFirst, onLast)) {
         means.add(share.get(":, {}", h).mean().getFloat());
     }
     System.out.printf("%8.2f%8.2f%15.2f%14.2f", means.toArray());
@@ -754,7 +758,7 @@ class LearnedPositionalEncoding extends AbstractBlock {
             ParameterStore store,
             NDList inputs,
             boolean training,
-            PairList<String, Object> more) {
+            PairList<String, Object> options) {
         var X = inputs.head();
         var position = X.getManager().arange((int) X.size(1));
         var vectors = P.forward(store, new NDList(position), training).head();
@@ -767,15 +771,7 @@ class LearnedPositionalEncoding extends AbstractBlock {
     }
 }
 
-// %% fifteen-readers
-Reader learnedReader() {
-    return new Reader(new LearnedPositionalEncoding(32, 64), false);
-}
-
-Reader causalReader() {
-    return new Reader(Blocks.identityBlock(), true);
-}
-
+// %% accuracies
 // The same sequences for every reader.
 var lengths = List.of(8, 16, 32, 64);
 var tests =
@@ -797,6 +793,15 @@ double[] accuracies(Reader reader) {
 /** Return the accuracies of some readers, (readers, lengths). */
 double[][] accuraciesOf(List<Reader> readers) {
     return readers.stream().map(reader -> accuracies(reader)).toArray(double[][]::new);
+}
+
+// %% fifteen-readers
+Reader learnedReader() {
+    return new Reader(new LearnedPositionalEncoding(32, 64), false);
+}
+
+Reader causalReader() {
+    return new Reader(Blocks.identityBlock(), true);
 }
 
 var runs =
@@ -830,18 +835,16 @@ float scoresDifference = largestDifference(scores, shifted);
 System.out.println("scores differ by up to %.2f".formatted(scoresDifference));
 System.out.println("weights differ by up to %.5f".formatted(difference));
 
-// %% solution-stacking
+// %% solution-diversity
 /** Return the norm of the deviations from the mean token, divided by the norm of X. */
 double diversity(NDArray X) {
     var deviations = X.sub(X.mean(new int[] {1}, true));
     return deviations.norm().getFloat() / X.norm().getFloat();
 }
 
-var start = manager.randomNormal(new Shape(1, 16, 64));
-
 /** Return the diversity before the first layer, and after each. */
-double[] stackUp(List<MultiHeadAttention> layers, boolean skip, float sharpness) {
-    var X = evaluate(new d2l.PositionalEncoding(64, 0), start);
+double[] stackUp(
+        NDArray X, List<MultiHeadAttention> layers, boolean skip, float sharpness) {
     var curve = DoubleStream.builder();
     curve.add(diversity(X));
     for (var layer : layers) {
@@ -852,16 +855,19 @@ double[] stackUp(List<MultiHeadAttention> layers, boolean skip, float sharpness)
     return curve.build().toArray();
 }
 
-shape = start.getShape();
+// %% solution-stacking
+var start = manager.randomNormal(new Shape(1, 16, 64));
+X = evaluate(new d2l.PositionalEncoding(64, 0), start);
+shape = X.getShape();
 var blocks = new ArrayList<MultiHeadAttention>();
 for (int i = 0; i < 8; i++) {
     blocks.add(initialize(new MultiHeadAttention(64, 4, 0), shape, shape, shape));
 }
 var curves =
         List.of(
-                stackUp(blocks, false, 1),
-                stackUp(blocks, false, 10),
-                stackUp(blocks, true, 1));
+                stackUp(X, blocks, false, 1),
+                stackUp(X, blocks, false, 10),
+                stackUp(X, blocks, true, 1));
 
 // %% solution-stacking-figure
 Plots.curves(curves)
@@ -941,7 +947,9 @@ int countLayers(int n, int growth) {
     int depth = 0;
     while (signal.getFloat(0, 0, n - 1) == 0) {
         var step = new Shape((long) Math.pow(growth, depth));
-        signal = Conv1d.conv1d(signal, kernel, null, new Shape(1), step, step).head();
+        var stride = new Shape(1);
+        // no bias; the padding is as wide as the dilation
+        signal = Conv1d.conv1d(signal, kernel, null, stride, step, step).head();
         signal = signal.minimum(1); // 1 if it arrives, else 0
         depth++;
     }

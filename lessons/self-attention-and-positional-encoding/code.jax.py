@@ -41,7 +41,7 @@ def print_rows(weights, Y, sentence):
         print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
 
 
-weights = nn.softmax(X @ X.T)  # a row for each query
+weights = jax.nn.softmax(X @ X.T)  # a row for each query
 print_rows(weights, weights @ X, "the cat sat because it purred")
 
 # %% three-roles
@@ -52,7 +52,7 @@ W_v = jnp.eye(2)
 Q = X @ W_q
 K = X @ W_k
 V = X @ W_v
-weights = nn.softmax(Q @ K.T)
+weights = jax.nn.softmax(Q @ K.T)
 print_rows(weights, weights @ V, "the cat sat because it purred")
 
 # %% shape-check
@@ -123,24 +123,14 @@ def rnn(X, W_hh=W_hh):
 
 
 # %% three-layers
-# Kernels of variance 1 / (4 d) for d inputs; Flax itself draws them with 1 / d.
-narrow = nn.initializers.variance_scaling(1 / 4, "fan_in", "truncated_normal")
-
-
-class NarrowAttention(d2l.MultiHeadAttention):
-    """Multi-head attention with smaller weights, so that it starts out more even."""
-
-    def setup(self):
-        self.attention = d2l.DotProductAttention(self.dropout)
-        self.W_q = nn.Dense(self.num_hiddens, use_bias=False, kernel_init=narrow)
-        self.W_k = nn.Dense(self.num_hiddens, use_bias=False, kernel_init=narrow)
-        self.W_v = nn.Dense(self.num_hiddens, use_bias=False, kernel_init=narrow)
-        self.W_o = nn.Dense(self.num_hiddens, use_bias=False, kernel_init=narrow)
+def halve(variables):
+    """Return weights half as large, with which attention starts out more even."""
+    return jax.tree.map(lambda W: W / 2, variables)
 
 
 X = jax.random.normal(jax.random.key(17), (1, n, d))
-small_attention = NarrowAttention(d, num_heads=2, dropout=0)
-small_variables = small_attention.init(jax.random.key(18), X, X, X)
+small_attention = d2l.MultiHeadAttention(d, num_heads=2, dropout=0)
+small_variables = halve(small_attention.init(jax.random.key(18), X, X, X))
 
 
 def self_attention(X):
@@ -221,12 +211,12 @@ for length in (8, 16, 32, 64, 128):
 
 # %% binary
 for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
+    print(f"{i} in binary is {i:03b}")
 
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """Return P, with a row for each position; pairs of columns share a frequency."""
+    """Return P (num_positions, num_hiddens); pairs of columns share a frequency."""
     # In NumPy's double precision: the sine of a large angle needs the digits.
     position = np.arange(num_positions)[:, None]
     column = np.arange(num_hiddens)
@@ -236,7 +226,8 @@ def sinusoids(num_positions, num_hiddens):
 
 
 for i, row in enumerate(sinusoids(3, 4)):
-    print(i, [f"{x:.2f}" for x in row])
+    numbers = " ".join(f"{x:5.2f}" for x in row)
+    print(f"{i}  {numbers}")
 
 
 # %% positional-encoding
@@ -248,6 +239,7 @@ class PositionalEncoding(nn.Module):
     max_len: int = 1000
 
     def setup(self):
+        # Flax calls this at each `apply`; under jit, P becomes a constant.
         self.P = sinusoids(self.max_len, self.num_hiddens)[None]
         self.dropping = nn.Dropout(self.dropout)
 
@@ -358,7 +350,8 @@ def turn(X, angle):
 
 rows = {"3": P[3], "3, turned by 5": turn(P[3], 5 * omega), "8": P[8]}
 for name, row in rows.items():
-    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
+    numbers = " ".join(f"{x:7.4f}" for x in row[:4])
+    print(f"{numbers}   row {name}")
 largest = 0
 for delta in [1, 2, 5, 10, 30, -5]:
     i = jnp.arange(max(0, -delta), num_steps - max(0, delta))
@@ -372,7 +365,7 @@ W_q = turn(jnp.eye(width), -5 * omega)
 W_k = 4 * jnp.eye(width)
 Q = P[:20] @ W_q
 K = P[:20] @ W_k
-back_weights = nn.softmax(Q @ K.T / math.sqrt(width))
+back_weights = jax.nn.softmax(Q @ K.T / math.sqrt(width))
 d2l.show_heatmaps(
     back_weights[None, None],
     xlabel="Key j",
@@ -384,7 +377,10 @@ d2l.show_heatmaps(
 
 # %% task
 def draw_sequences(rng, count, length=8):
-    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first.
+
+    Return tokens (count, length), and count labels: 1 if so, else 0.
+    """
     # Drawn with NumPy, as data often are, since JAX compiles for each new shape.
     tokens = rng.integers(2, 10, (count, length))
     order = rng.random((count, length)).argsort(axis=1)
@@ -427,10 +423,8 @@ class Reader(nn.Module):
 
 fixed_reader = Reader(d2l.PositionalEncoding(32, dropout=0))
 
-# %% train
-optimizer = optax.adam(8e-3)
 
-
+# %% train-step
 def loss(params, apply, tokens, labels):
     logits, _ = apply({"params": params}, tokens)
     return optax.sigmoid_binary_cross_entropy(logits, labels).mean()
@@ -448,6 +442,10 @@ def take_steps(state, batches):
     return state
 
 
+# %% train
+optimizer = optax.adam(8e-3)
+
+
 def train(module, seed):
     """Train a reader on sequences of 8 tokens, starting from this seed."""
     # Drawn before the loop, since JAX compiles the loop as a whole.
@@ -461,17 +459,17 @@ def train(module, seed):
     return module, {"params": state.params}
 
 
+fixed_readers = [train(fixed_reader, seed) for seed in range(5)]
+reader = fixed_readers[0]
+
+
+# %% show-attention
 def ask(reader, tokens):
     """Return a reader's answers, and the weights of its attention."""
     module, variables = reader
     return module.apply(variables, tokens)
 
 
-fixed_readers = [train(fixed_reader, seed) for seed in range(5)]
-reader = fixed_readers[0]
-
-
-# %% show-attention
 def show_attention(tokens, xlabel):
     """Show what each token attends to, with frames around the 0 and the 1."""
     _, weights = ask(reader, np.array([tokens]))
@@ -498,16 +496,17 @@ show_attention([5, 3, 1, 7, 2, 0, 9, 4], "Keys: the 1 comes first")
 tokens, labels = draw_sequences(np.random.default_rng(23), 1000)
 _, weights = ask(reader, tokens)
 received = weights.mean(axis=2)  # (sequences, heads, keys)
-zero = (received * (tokens == 0)[:, None]).sum(axis=2)  # (sequences, heads)
-one = (received * (tokens == 1)[:, None]).sum(axis=2)
+on_zero = (received * (tokens == 0)[:, None]).sum(axis=2)  # (sequences, heads)
+on_one = (received * (tokens == 1)[:, None]).sum(axis=2)
 zero_is_first = (labels > 0)[:, None]
-first = jnp.where(zero_is_first, zero, one)
-last = jnp.where(zero_is_first, one, zero)
+on_first = jnp.where(zero_is_first, on_zero, on_one)
+on_last = jnp.where(zero_is_first, on_one, on_zero)
 
 # %% found-shares tags=["tolerance:absolute=0.02"]
+shares = [on_zero, on_one, on_first, on_last]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
-    means = [share[:, h].mean() for share in (zero, one, first, last)]
+    means = [share[:, h].mean() for share in shares]
     print(
         f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
     )
@@ -564,14 +563,7 @@ class LearnedPositionalEncoding(nn.Module):
         return X + self.P(jnp.arange(X.shape[1]))
 
 
-# %% fifteen-readers
-def identity(X):
-    return X
-
-
-learned_reader = Reader(LearnedPositionalEncoding(32, max_len=64))
-causal_reader = Reader(identity, causal=True)
-
+# %% accuracies
 # The same sequences for every reader.
 rng = np.random.default_rng(24)
 lengths = [8, 16, 32, 64]
@@ -587,6 +579,14 @@ def accuracies(reader):
         shares.append(is_right.mean().item())
     return shares
 
+
+# %% fifteen-readers
+def identity(X):
+    return X
+
+
+learned_reader = Reader(LearnedPositionalEncoding(32, max_len=64))
+causal_reader = Reader(identity, causal=True)
 
 runs = [
     [accuracies(reader) for reader in fixed_readers],
@@ -611,26 +611,25 @@ X = jax.random.normal(jax.random.key(25), (1, 4, 8))
 b_k = jax.random.normal(jax.random.key(26), 8)
 scores = X @ X.mT
 shifted = X @ (X + b_k).mT
-difference = jnp.abs(nn.softmax(scores) - nn.softmax(shifted)).max()
+difference = jnp.abs(jax.nn.softmax(scores) - jax.nn.softmax(shifted)).max()
 
 # %% solution-bias-shown
 print(f"scores differ by up to {jnp.abs(scores - shifted).max():.2f}")
 print(f"weights differ by up to {difference:.5f}")
 
 
-# %% solution-stacking
+# %% solution-diversity
 def diversity(X):
     """Return the norm of the deviations from the mean token, divided by the norm of X."""
     deviations = X - X.mean(axis=1, keepdims=True)
     return jnp.linalg.norm(deviations) / jnp.linalg.norm(X)
 
 
-def stack_up(blocks, skip=False, sharpness=1):
+def stack_up(X, module, blocks, skip=False, sharpness=1):
     """Return the diversity before the first layer, and after each."""
-    X = d2l.PositionalEncoding(64, dropout=0).apply({}, start)
     curve = [diversity(X)]
     for variables in blocks:
-        pooled, _ = block.apply(variables, sharpness * X, X, X)
+        pooled, _ = module.apply(variables, sharpness * X, X, X)
         if skip:
             X = X + pooled
         else:
@@ -639,14 +638,17 @@ def stack_up(blocks, skip=False, sharpness=1):
     return curve
 
 
+# %% solution-stacking
 start = jax.random.normal(jax.random.key(27), (1, 16, 64))
-block = NarrowAttention(64, 4, dropout=0)  # one layer, with variables for each depth
+X = d2l.PositionalEncoding(64, dropout=0).apply({}, start)
+# one layer, with variables for each depth
+module = d2l.MultiHeadAttention(64, num_heads=4, dropout=0)
 keys = jax.random.split(jax.random.key(28), 8)
-blocks = [block.init(key, start, start, start) for key in keys]
+blocks = [halve(module.init(key, start, start, start)) for key in keys]
 curves = [
-    stack_up(blocks),
-    stack_up(blocks, sharpness=10),
-    stack_up(blocks, skip=True),
+    stack_up(X, module, blocks),
+    stack_up(X, module, blocks, sharpness=10),
+    stack_up(X, module, blocks, skip=True),
 ]
 
 # %% solution-stacking-figure

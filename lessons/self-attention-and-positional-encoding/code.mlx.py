@@ -127,11 +127,12 @@ def influence(layer, X):
     """Return how strongly input j acts on output i: the norms of dy_i/dx_j, (n, n)."""
     n, d = X.shape[1:]
 
-    def derivatives(direction):  # of one number of the output
+    def derivatives(direction):
+        """Return the derivatives of the number of the output that is 1 in `direction`."""
         _, (gradient,) = mx.vjp(layer, [X], [direction])
         return gradient
 
-    # A direction for each number; MLX takes them all at once.
+    # One direction for each number of the output; vmap takes them all at once.
     directions = mx.eye(n * d).reshape(n * d, 1, n, d)
     jacobian = mx.vmap(derivatives)(directions).reshape(n, d, n, d)
     return (jacobian**2).sum(axis=(1, 3)).sqrt()  # over the numbers of y_i, and of x_j
@@ -197,22 +198,24 @@ for length in (8, 16, 32, 64, 128):
 
 # %% binary
 for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
+    print(f"{i} in binary is {i:03b}")
 
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """Return P, with a row for each position; pairs of columns share a frequency."""
+    """Return P (num_positions, num_hiddens); pairs of columns share a frequency."""
     # In double precision: the sine of a large angle needs the digits.
     # MLX computes sines in single precision only, so NumPy's sine is used.
     position = np.arange(num_positions)[:, None]
     column = np.arange(num_hiddens)
     angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
-    return mx.array(np.where(column % 2 == 0, np.sin(angle), np.cos(angle)))
+    P = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
+    return mx.array(P, mx.float32)
 
 
 for i, row in enumerate(sinusoids(3, 4)):
-    print(i, [f"{x:.2f}" for x in row])
+    numbers = " ".join(f"{x:5.2f}" for x in row)
+    print(f"{i}  {numbers}")
 
 
 # %% positional-encoding
@@ -258,7 +261,7 @@ encoding = PositionalEncoding(d_model, 0)
 vectors = [
     embedding(ids),
     scaled,
-    encoding._P[:, :60],
+    encoding(mx.zeros((1, 60, d_model))),
     encoding(scaled),
     nn.Embedding(1000, d_model)(ids),
 ]
@@ -328,7 +331,8 @@ def turn(X, angle):
 
 rows = {"3": P[3], "3, turned by 5": turn(P[3], 5 * omega), "8": P[8]}
 for name, row in rows.items():
-    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
+    numbers = " ".join(f"{x:7.4f}" for x in row[:4])
+    print(f"{numbers}   row {name}")
 largest = 0
 for delta in [1, 2, 5, 10, 30, -5]:
     i = mx.arange(max(0, -delta), num_steps - max(0, delta))
@@ -354,7 +358,10 @@ d2l.show_heatmaps(
 
 # %% task
 def draw_sequences(count, length=8):
-    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first.
+
+    Return tokens (count, length), and count labels: 1 if so, else 0.
+    """
     tokens = mx.random.randint(2, 10, (count, length))
     shuffled = mx.argsort(mx.random.uniform(shape=(count, length)), axis=1)
     positions = shuffled[:, :2]  # two different ones
@@ -411,6 +418,7 @@ def train(make_reader, seed):
     """Train a reader on sequences of 8 tokens, starting from this seed."""
     mx.random.seed(seed)
     reader = make_reader()
+    # As in other frameworks; by default, MLX's Adam leaves this correction out.
     optimizer = optimizers.Adam(learning_rate=0.01, bias_correction=True)
     compute_gradients = nn.value_and_grad(reader, loss)
     for _ in range(100):
@@ -453,16 +461,17 @@ show_attention([5, 3, 1, 7, 2, 0, 9, 4], "Keys: the 1 comes first")
 tokens, labels = draw_sequences(1000)
 reader(tokens)
 received = reader.attention.attention_weights.mean(axis=2)  # (sequences, heads, keys)
-zero = (received * (tokens == 0)[:, None]).sum(axis=2)  # (sequences, heads)
-one = (received * (tokens == 1)[:, None]).sum(axis=2)
+on_zero = (received * (tokens == 0)[:, None]).sum(axis=2)  # (sequences, heads)
+on_one = (received * (tokens == 1)[:, None]).sum(axis=2)
 zero_is_first = (labels > 0)[:, None]
-first = mx.where(zero_is_first, zero, one)
-last = mx.where(zero_is_first, one, zero)
+on_first = mx.where(zero_is_first, on_zero, on_one)
+on_last = mx.where(zero_is_first, on_one, on_zero)
 
 # %% found-shares tags=["tolerance:absolute=0.02"]
+shares = [on_zero, on_one, on_first, on_last]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
-    means = [share[:, h].mean().item() for share in (zero, one, first, last)]
+    means = [share[:, h].mean().item() for share in shares]
     print(
         f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
     )
@@ -511,15 +520,7 @@ class LearnedPositionalEncoding(nn.Module):
         return X + self.P(mx.arange(X.shape[1]))
 
 
-# %% fifteen-readers
-def learned_reader():
-    return Reader(LearnedPositionalEncoding(32, max_len=64))
-
-
-def causal_reader():
-    return Reader(nn.Identity(), causal=True)
-
-
+# %% accuracies
 # The same sequences for every reader.
 lengths = [8, 16, 32, 64]
 tests = [draw_sequences(500, length) for length in lengths]
@@ -532,6 +533,15 @@ def accuracies(reader):
         is_right = (reader(tokens) > 0) == (labels > 0)
         shares.append(is_right.mean().item())
     return shares
+
+
+# %% fifteen-readers
+def learned_reader():
+    return Reader(LearnedPositionalEncoding(32, max_len=64))
+
+
+def causal_reader():
+    return Reader(nn.Identity(), causal=True)
 
 
 runs = [
@@ -564,16 +574,15 @@ print(f"scores differ by up to {(scores - shifted).abs().max():.2f}")
 print(f"weights differ by up to {difference:.5f}")
 
 
-# %% solution-stacking
+# %% solution-diversity
 def diversity(X):
     """Return the norm of the deviations from the mean token, divided by the norm of X."""
     deviations = X - X.mean(axis=1, keepdims=True)
     return (mx.linalg.norm(deviations) / mx.linalg.norm(X)).item()
 
 
-def stack_up(layers, skip=False, sharpness=1):
+def stack_up(X, layers, skip=False, sharpness=1):
     """Return the diversity before the first layer, and after each."""
-    X = d2l.PositionalEncoding(64, dropout=0)(start)
     curve = [diversity(X)]
     for layer in layers:
         pooled = layer(sharpness * X, X, X)
@@ -582,12 +591,14 @@ def stack_up(layers, skip=False, sharpness=1):
     return curve
 
 
+# %% solution-stacking
 start = mx.random.normal((1, 16, 64))
+X = d2l.PositionalEncoding(64, dropout=0)(start)
 blocks = [d2l.MultiHeadAttention(64, 64, 64, 64, 4, dropout=0) for _ in range(8)]
 curves = [
-    stack_up(blocks),
-    stack_up(blocks, sharpness=10),
-    stack_up(blocks, skip=True),
+    stack_up(X, blocks),
+    stack_up(X, blocks, sharpness=10),
+    stack_up(X, blocks, skip=True),
 ]
 
 # %% solution-stacking-figure

@@ -15,12 +15,14 @@ from mxnet.test_utils import set_default_context
 
 set_default_context(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 npx.random.seed(0)
-initializer = init.Xavier(magnitude=1)  # weights from -1/sqrt(d) to 1/sqrt(d)
+# Weights from -1/sqrt(d) to 1/sqrt(d), where d is the mean of inputs and outputs.
+initializer = init.Xavier(magnitude=1)
 
 # %% six-words
 sentence = "the cat sat because it purred"
 # How thing-like a word is, and how action-like.
-X = d2l.tensor([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
+# np.array makes float32 even of whole numbers.
+X = np.array([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
 
 query = X[4]  # the fifth word
 scores = X @ query  # how well does each word fit?
@@ -44,9 +46,9 @@ weights = npx.softmax(X @ X.T, axis=-1)  # a row for each query
 print_rows(weights, weights @ X, "the cat sat because it purred")
 
 # %% three-roles
-W_q = d2l.tensor([[1, 0], [1, 0]])  # things and actions both ask for a thing
-W_k = d2l.eye(2)
-W_v = d2l.eye(2)
+W_q = np.array([[1, 0], [1, 0]])  # things and actions both ask for a thing
+W_k = np.eye(2)
+W_v = np.eye(2)
 
 Q = X @ W_q
 K = X @ W_k
@@ -59,13 +61,13 @@ num_hiddens, num_heads = 100, 5
 attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
 attention.initialize(initializer)
 
-X = d2l.ones((2, 4, num_hiddens))
-valid_lens = d2l.tensor([3, 2])
+X = np.ones((2, 4, num_hiddens))
+valid_lens = np.array([3, 2])
 attention(X, X, X, valid_lens).shape
 
 
 # %% six-tokens
-tokens = d2l.randn(1, 6, num_hiddens)
+tokens = np.random.randn(1, 6, num_hiddens)
 order = [3, 0, 5, 1, 4, 2]
 # The first query may see one key, the second two, and so on.
 earlier_only = np.arange(1, 7)[None]
@@ -110,12 +112,12 @@ def cnn(X):
 
 
 def rnn(X, W_hh=W_hh):
-    H = d2l.zeros((len(X), d))
+    H = np.zeros((len(X), d))
     outputs = []
     for x in X.swapaxes(0, 1):
         H = np.tanh(W_xh(x) + W_hh(H))
         outputs.append(H)
-    return d2l.stack(outputs, axis=1)
+    return np.stack(outputs, axis=1)
 
 
 # %% three-layers
@@ -128,7 +130,7 @@ def self_attention(X):
 
 
 layers = [cnn, rnn, self_attention]
-X = d2l.randn(1, n, d)
+X = np.random.randn(1, n, d)
 for layer in layers:
     print(layer(X).shape)
 
@@ -142,7 +144,7 @@ def influence(layer, X):
     copies.attach_grad()
     with autograd.record():
         Y = layer(copies)
-    Y.backward(d2l.eye(n * d).reshape(Y.shape))
+    Y.backward(np.eye(n * d).reshape(Y.shape))
     return np.linalg.norm(copies.grad.reshape(n, d, n, d), axis=(1, 3))
 
 
@@ -153,7 +155,7 @@ names = ["CNN", "RNN", "Self-attention"]
 for name, m in zip(names, maps, strict=True):
     print(f"{name}: {(m != 0).sum()} of {m.size} pairs are connected")
 d2l.show_heatmaps(
-    d2l.stack([m / m.max() for m in maps])[None],
+    np.stack([m / m.max() for m in maps])[None],
     xlabel="Input j",
     ylabel="Output i",
     titles=names,
@@ -206,21 +208,23 @@ for length in (8, 16, 32, 64, 128):
 
 # %% binary
 for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
+    print(f"{i} in binary is {i:03b}")
 
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """Return P, with a row for each position; pairs of columns share a frequency."""
+    """Return P (num_positions, num_hiddens); pairs of columns share a frequency."""
     # In double precision: the sine of a large angle needs the digits.
     position = np.arange(num_positions, dtype="float64")[:, None]
     column = np.arange(num_hiddens, dtype="float64")
+    # Not 2 * (column // 2), since MXNet has no operator //.
     angle = position / 10000 ** ((column - column % 2) / num_hiddens)
     return np.where(column % 2 == 0, np.sin(angle), np.cos(angle)).astype("float32")
 
 
 for i, row in enumerate(sinusoids(3, 4)):
-    print(i, [f"{x:.2f}" for x in row])
+    numbers = " ".join(f"{x:5.2f}" for x in row)
+    print(f"{i}  {numbers}")
 
 
 # %% positional-encoding
@@ -230,7 +234,8 @@ class PositionalEncoding(nn.Block):
     def __init__(self, num_hiddens, dropout, max_len=1000):
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.P = sinusoids(max_len, num_hiddens)[None]  # not a Parameter
+        # An array, not a Parameter: it is neither trained nor saved.
+        self.P = sinusoids(max_len, num_hiddens)[None]
 
     def forward(self, X, offset=0):
         end = offset + X.shape[1]
@@ -239,7 +244,8 @@ class PositionalEncoding(nn.Block):
             raise ValueError(
                 f"positions {offset} to {end - 1}, expected 0 to {max_len - 1}"
             )
-        return self.dropout(X + self.P[:, offset:end])
+        P = self.P[:, offset:end].as_in_ctx(X.ctx)
+        return self.dropout(X + P)
 
 
 add_positions = PositionalEncoding(num_hiddens, dropout=0)
@@ -287,9 +293,9 @@ for name, X in zip(names, vectors, strict=True):
 # %% column-plot
 num_steps, width = 60, 32
 encoding = PositionalEncoding(width, 0)
-P = encoding(d2l.zeros((1, num_steps, width)))[0]
+P = encoding(np.zeros((1, num_steps, width)))[0]
 d2l.plot(
-    d2l.arange(num_steps),
+    np.arange(num_steps),
     P[:, 6:10].T,
     xlabel="Row (position)",
     figsize=(6, 2.5),
@@ -309,7 +315,7 @@ d2l.show_heatmaps(
 pair = np.arange(width // 2)
 omega = 10000 ** (-2 * pair / width)  # radians per position, one for each pair
 print("positions per turn:")
-print([round(turn) for turn in (2 * math.pi / omega).tolist()])
+print(np.round(2 * math.pi / omega).astype("int32").tolist())
 
 # %% dot-products
 products = P @ P.T
@@ -333,13 +339,14 @@ def turn(X, angle):
     """Turn the pairs (sine, cosine) of columns by one angle each, in radians."""
     x, y = X[..., 0::2], X[..., 1::2]
     sin, cos = np.sin(angle), np.cos(angle)
-    pairs = d2l.stack([x * cos + y * sin, y * cos - x * sin], axis=-1)
+    pairs = np.stack([x * cos + y * sin, y * cos - x * sin], axis=-1)
     return pairs.reshape(X.shape)
 
 
 rows = {"3": P[3], "3, turned by 5": turn(P[3], 5 * omega), "8": P[8]}
 for name, row in rows.items():
-    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
+    numbers = " ".join(f"{x:7.4f}" for x in row[:4])
+    print(f"{numbers}   row {name}")
 largest = 0
 for delta in [1, 2, 5, 10, 30, -5]:
     i = np.arange(max(0, -delta), num_steps - max(0, delta))
@@ -349,8 +356,8 @@ print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
 # %% five-back
 # To get a map's matrix, apply the map to the rows of the identity.
-W_q = turn(d2l.eye(width), -5 * omega)
-W_k = 4 * d2l.eye(width)
+W_q = turn(np.eye(width), -5 * omega)
+W_k = 4 * np.eye(width)
 Q = P[:20] @ W_q
 K = P[:20] @ W_k
 back_weights = npx.softmax(Q @ K.T / math.sqrt(width), axis=-1)
@@ -365,9 +372,13 @@ d2l.show_heatmaps(
 
 # %% task
 def draw_sequences(count, length=8):
-    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first.
+
+    Return tokens (count, length), and count labels: 1 if so, else 0.
+    """
     tokens = np.random.randint(2, 10, size=(count, length))
-    positions = d2l.rand(count, length).argsort(axis=1)[:, :2]  # two different ones
+    shuffled = np.random.rand(count, length).argsort(axis=1)
+    positions = shuffled[:, :2]  # two different ones
     rows = np.arange(count, dtype="int64")
     tokens[rows, positions[:, 0]] = 0
     tokens[rows, positions[:, 1]] = 1
@@ -429,7 +440,7 @@ reader = fixed_readers[0]
 # %% show-attention
 def show_attention(tokens, xlabel):
     """Show what each token attends to, with frames around the 0 and the 1."""
-    reader(d2l.tensor([tokens]))
+    reader(np.array([tokens]))
     d2l.show_heatmaps(
         reader.attention.attention_weights,
         xlabel=xlabel,
@@ -439,7 +450,7 @@ def show_attention(tokens, xlabel):
         cmap="Blues",
         xticklabels=[str(token) for token in tokens],
         yticklabels=[str(token) for token in tokens],
-        marks=d2l.tensor(tokens) < 2,
+        marks=np.array(tokens) < 2,
     )
 
 
@@ -453,16 +464,17 @@ show_attention([5, 3, 1, 7, 2, 0, 9, 4], "Keys: the 1 comes first")
 tokens, labels = draw_sequences(1000)
 reader(tokens)
 received = reader.attention.attention_weights.mean(axis=2)  # (sequences, heads, keys)
-zero = (received * (tokens == 0)[:, None]).sum(axis=2)  # (sequences, heads)
-one = (received * (tokens == 1)[:, None]).sum(axis=2)
+on_zero = (received * (tokens == 0)[:, None]).sum(axis=2)  # (sequences, heads)
+on_one = (received * (tokens == 1)[:, None]).sum(axis=2)
 zero_is_first = (labels > 0)[:, None]
-first = np.where(zero_is_first, zero, one)
-last = np.where(zero_is_first, one, zero)
+on_first = np.where(zero_is_first, on_zero, on_one)
+on_last = np.where(zero_is_first, on_one, on_zero)
 
 # %% found-shares tags=["tolerance:absolute=0.02"]
+shares = [on_zero, on_one, on_first, on_last]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
-    means = [share[:, h].mean() for share in (zero, one, first, last)]
+    means = [share[:, h].mean() for share in shares]
     print(
         f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
     )
@@ -509,18 +521,11 @@ class LearnedPositionalEncoding(nn.Block):
         self.P = nn.Embedding(max_len, num_hiddens, weight_initializer=normal)
 
     def forward(self, X):
-        return X + self.P(np.arange(X.shape[1]))
+        position = np.arange(X.shape[1], ctx=X.ctx)
+        return X + self.P(position)
 
 
-# %% fifteen-readers
-def learned_reader():
-    return Reader(LearnedPositionalEncoding(32, max_len=64))
-
-
-def causal_reader():
-    return Reader(Identity(), causal=True)
-
-
+# %% accuracies
 # The same sequences for every reader.
 lengths = [8, 16, 32, 64]
 tests = [draw_sequences(500, length) for length in lengths]
@@ -533,6 +538,15 @@ def accuracies(reader):
         is_right = (reader(tokens) > 0) == (labels > 0)
         shares.append(is_right.mean().item())
     return shares
+
+
+# %% fifteen-readers
+def learned_reader():
+    return Reader(LearnedPositionalEncoding(32, max_len=64))
+
+
+def causal_reader():
+    return Reader(Identity(), causal=True)
 
 
 runs = [
@@ -554,8 +568,8 @@ d2l.plot_ranges(
 )
 
 # %% solution-bias
-X = d2l.randn(4, 8)
-b_k = d2l.randn(8)
+X = np.random.randn(4, 8)
+b_k = np.random.randn(8)
 scores = X @ X.T
 shifted = X @ (X + b_k).T
 difference = npx.softmax(scores, axis=-1) - npx.softmax(shifted, axis=-1)
@@ -565,16 +579,15 @@ print(f"scores differ by up to {np.abs(scores - shifted).max():.2f}")
 print(f"weights differ by up to {np.abs(difference).max():.5f}")
 
 
-# %% solution-stacking
+# %% solution-diversity
 def diversity(X):
     """Return the norm of the deviations from the mean token, divided by the norm of X."""
     differences = X - X.mean(axis=1, keepdims=True)
     return (np.linalg.norm(differences) / np.linalg.norm(X)).item()
 
 
-def stack_up(layers, skip=False, sharpness=1):
+def stack_up(X, layers, skip=False, sharpness=1):
     """Return the diversity before the first layer, and after each."""
-    X = d2l.PositionalEncoding(64, dropout=0)(start)
     curve = [diversity(X)]
     for layer in layers:
         pooled = layer(sharpness * X, X, X)
@@ -584,14 +597,16 @@ def stack_up(layers, skip=False, sharpness=1):
     return curve
 
 
-start = d2l.randn(1, 16, 64)
+# %% solution-stacking
+start = np.random.randn(1, 16, 64)
+X = d2l.PositionalEncoding(64, dropout=0)(start)
 blocks = [d2l.MultiHeadAttention(64, 4, dropout=0) for _ in range(8)]
 for block in blocks:
     block.initialize(initializer)
 curves = [
-    stack_up(blocks),
-    stack_up(blocks, sharpness=10),
-    stack_up(blocks, skip=True),
+    stack_up(X, blocks),
+    stack_up(X, blocks, sharpness=10),
+    stack_up(X, blocks, skip=True),
 ]
 
 # %% solution-stacking-figure
@@ -627,11 +642,11 @@ def causal_attention(X):
     return small_attention(X, X, X, causal=True)
 
 
-X = d2l.randn(1, n, d)
+X = np.random.randn(1, n, d)
 causal_map = influence(causal_attention, X)
 
 # %% solution-causal-map
-future = causal_map - np.tril(causal_map)
+future = causal_map - np.tril(causal_map)  # MXNet has no triu
 print("any influence of the future:", "yes" if (future != 0).any() else "no")
 print(f"{(causal_map != 0).sum()} of {causal_map.size} pairs are connected")
 d2l.show_heatmaps(
@@ -652,13 +667,13 @@ def shrinking_rnn(X):
 
 
 n_far = 24
-X = d2l.randn(1, n_far, d)
+X = np.random.randn(1, n_far, d)
 fading_layers = [rnn, shrinking_rnn, self_attention]
 fading_curves = [influence(layer, X)[:, 0] for layer in fading_layers]
 
 # %% solution-fading-figure
 d2l.plot(
-    d2l.arange(n_far),
+    np.arange(n_far),
     [curve / curve[0] for curve in fading_curves],
     xlabel="Distance from the first token",
     ylabel="Influence",
@@ -672,9 +687,9 @@ d2l.plot(
 # %% solution-dilated
 def count_layers(n, growth):
     """Count layers with k = 3 until the first of n tokens reaches the last output."""
-    signal = d2l.zeros((1, 1, n))
+    signal = np.zeros((1, 1, n))
     signal[..., 0] = 1
-    kernel = d2l.ones((1, 1, 3))
+    kernel = np.ones((1, 1, 3))
     depth = 0
     while signal[..., -1] == 0:
         step = growth**depth

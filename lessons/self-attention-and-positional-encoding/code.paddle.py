@@ -12,7 +12,8 @@ from paddle.nn import functional as F
 
 paddle.seed(0)
 paddle.set_device(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
-# Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's default range is wider.
+# Weights from -1/sqrt(d) to 1/sqrt(d), where d is the mean of inputs and outputs;
+# Paddle's default range is wider.
 initializer = nn.initializer.XavierUniform(gain=1 / math.sqrt(3))
 nn.initializer.set_global_initializer(initializer)
 
@@ -111,7 +112,8 @@ def rnn(X, W_hh=W_hh):
     H = paddle.zeros([X.shape[0], d])
     outputs = []
     for x in X.unbind(axis=1):
-        # Not x @ W_xh, since @ with a parameter cannot be traced.
+        # Not x @ W_xh: longest_chain, below, traces this, and cannot trace @ with
+        # a parameter.
         H = paddle.tanh(paddle.matmul(x, W_xh) + paddle.matmul(H, W_hh))
         outputs.append(H)
     return paddle.stack(outputs, axis=1)
@@ -203,12 +205,12 @@ for length in (8, 16, 32, 64, 128):
 
 # %% binary
 for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
+    print(f"{i} in binary is {i:03b}")
 
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """Return P, with a row for each position; pairs of columns share a frequency."""
+    """Return P (num_positions, num_hiddens); pairs of columns share a frequency."""
     # In double precision: the sine of a large angle needs the digits.
     position = paddle.arange(num_positions, dtype="float64")[:, None]
     column = paddle.arange(num_hiddens, dtype="float64")
@@ -218,7 +220,8 @@ def sinusoids(num_positions, num_hiddens):
 
 
 for i, row in enumerate(sinusoids(3, 4)):
-    print(i, [f"{x:.2f}" for x in row])
+    numbers = " ".join(f"{x:5.2f}" for x in row)
+    print(f"{i}  {numbers}")
 
 
 # %% positional-encoding
@@ -338,7 +341,8 @@ def turn(X, angle):
 
 rows = {"3": P[3], "3, turned by 5": turn(P[3], 5 * omega), "8": P[8]}
 for name, row in rows.items():
-    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
+    numbers = " ".join(f"{x:7.4f}" for x in row[:4])
+    print(f"{numbers}   row {name}")
 largest = 0
 for delta in [1, 2, 5, 10, 30, -5]:
     i = paddle.arange(max(0, -delta), num_steps - max(0, delta))
@@ -364,7 +368,10 @@ d2l.show_heatmaps(
 
 # %% task
 def draw_sequences(count, length=8):
-    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first.
+
+    Return tokens (count, length), and count labels: 1 if so, else 0.
+    """
     shuffled = paddle.rand([count, length]).argsort(axis=1)
     positions = shuffled[:, :2]  # two different ones
     tokens = paddle.randint(2, 10, [count, length])
@@ -455,16 +462,17 @@ with paddle.no_grad():
 received = reader.attention.attention_weights.mean(axis=2)  # (sequences, heads, keys)
 is_zero = (tokens == 0).astype("float32")[:, None]
 is_one = (tokens == 1).astype("float32")[:, None]
-zero = (received * is_zero).sum(axis=2)  # (sequences, heads)
-one = (received * is_one).sum(axis=2)
+on_zero = (received * is_zero).sum(axis=2)  # (sequences, heads)
+on_one = (received * is_one).sum(axis=2)
 zero_is_first = (labels > 0)[:, None]
-first = paddle.where(zero_is_first, zero, one)
-last = paddle.where(zero_is_first, one, zero)
+on_first = paddle.where(zero_is_first, on_zero, on_one)
+on_last = paddle.where(zero_is_first, on_one, on_zero)
 
 # %% found-shares tags=["tolerance:absolute=0.02"]
+shares = [on_zero, on_one, on_first, on_last]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
-    means = [share[:, h].mean() for share in (zero, one, first, last)]
+    means = [share[:, h].mean() for share in shares]
     print(
         f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
     )
@@ -515,15 +523,7 @@ class LearnedPositionalEncoding(nn.Layer):
         return X + self.P(paddle.arange(X.shape[1]))
 
 
-# %% fifteen-readers
-def learned_reader():
-    return Reader(LearnedPositionalEncoding(32, max_len=64))
-
-
-def causal_reader():
-    return Reader(nn.Identity(), causal=True)
-
-
+# %% accuracies
 # The same sequences for every reader.
 lengths = [8, 16, 32, 64]
 tests = [draw_sequences(500, length) for length in lengths]
@@ -537,6 +537,15 @@ def accuracies(reader):
             is_right = (reader(tokens) > 0) == (labels > 0)
         shares.append(is_right.astype("float32").mean().item())
     return shares
+
+
+# %% fifteen-readers
+def learned_reader():
+    return Reader(LearnedPositionalEncoding(32, max_len=64))
+
+
+def causal_reader():
+    return Reader(nn.Identity(), causal=True)
 
 
 runs = [
@@ -569,15 +578,14 @@ print(f"scores differ by up to {(scores - shifted).abs().max():.2f}")
 print(f"weights differ by up to {difference:.5f}")
 
 
-# %% solution-stacking
+# %% solution-diversity
 def diversity(X):
     """Return the norm of the deviations from the mean token, divided by the norm of X."""
     return ((X - X.mean(axis=1, keepdim=True)).norm() / X.norm()).item()
 
 
-def stack_up(layers, skip=False, sharpness=1):
+def stack_up(X, layers, skip=False, sharpness=1):
     """Return the diversity before the first layer, and after each."""
-    X = d2l.PositionalEncoding(64, dropout=0)(start)
     curve = [diversity(X)]
     for layer in layers:
         pooled = layer(sharpness * X, X, X)
@@ -586,13 +594,15 @@ def stack_up(layers, skip=False, sharpness=1):
     return curve
 
 
+# %% solution-stacking
 start = paddle.randn([1, 16, 64])
+X = d2l.PositionalEncoding(64, dropout=0)(start)
 blocks = [d2l.MultiHeadAttention(64, 64, 64, 64, 4, dropout=0) for _ in range(8)]
 with paddle.no_grad():
     curves = [
-        stack_up(blocks),
-        stack_up(blocks, sharpness=10),
-        stack_up(blocks, skip=True),
+        stack_up(X, blocks),
+        stack_up(X, blocks, sharpness=10),
+        stack_up(X, blocks, skip=True),
     ]
 
 # %% solution-stacking-figure

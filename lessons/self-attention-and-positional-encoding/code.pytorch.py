@@ -14,7 +14,7 @@ _ = torch.manual_seed(0)
 # %% six-words
 sentence = "the cat sat because it purred"
 # How thing-like a word is, and how action-like.
-X = torch.tensor([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]]).float()
+X = torch.tensor([[0.0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
 
 query = X[4]  # the fifth word
 scores = X @ query  # how well does each word fit?
@@ -190,12 +190,12 @@ for length in (8, 16, 32, 64, 128):
 
 # %% binary
 for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
+    print(f"{i} in binary is {i:03b}")
 
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """Return P, with a row for each position; pairs of columns share a frequency."""
+    """Return P (num_positions, num_hiddens); pairs of columns share a frequency."""
     # In double precision: the sine of a large angle needs the digits.
     position = torch.arange(num_positions, dtype=torch.float64)[:, None]
     column = torch.arange(num_hiddens, dtype=torch.float64)
@@ -204,7 +204,8 @@ def sinusoids(num_positions, num_hiddens):
 
 
 for i, row in enumerate(sinusoids(3, 4)):
-    print(i, [f"{x:.2f}" for x in row])
+    numbers = " ".join(f"{x:5.2f}" for x in row)
+    print(f"{i}  {numbers}")
 
 
 # %% positional-encoding
@@ -320,7 +321,8 @@ def turn(X, angle):
 
 rows = {"3": P[3], "3, turned by 5": turn(P[3], 5 * omega), "8": P[8]}
 for name, row in rows.items():
-    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
+    numbers = " ".join(f"{x:7.4f}" for x in row[:4])
+    print(f"{numbers}   row {name}")
 largest = 0
 for delta in [1, 2, 5, 10, 30, -5]:
     i = torch.arange(max(0, -delta), num_steps - max(0, delta))
@@ -346,7 +348,10 @@ d2l.show_heatmaps(
 
 # %% task
 def draw_sequences(count, length=8):
-    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first.
+
+    Return tokens (count, length), and count labels: 1 if so, else 0.
+    """
     tokens = torch.randint(2, 10, (count, length))
     positions = torch.rand(count, length).argsort(dim=1)[:, :2]  # two different ones
     tokens.scatter_(1, positions[:, :1], 0)
@@ -432,16 +437,17 @@ tokens, labels = draw_sequences(1000)
 with torch.no_grad():
     reader(tokens)
 received = reader.attention.attention_weights.mean(dim=2)  # (sequences, heads, keys)
-zero = (received * (tokens == 0)[:, None]).sum(dim=2)  # (sequences, heads)
-one = (received * (tokens == 1)[:, None]).sum(dim=2)
+on_zero = (received * (tokens == 0)[:, None]).sum(dim=2)  # (sequences, heads)
+on_one = (received * (tokens == 1)[:, None]).sum(dim=2)
 zero_is_first = (labels > 0)[:, None]
-first = torch.where(zero_is_first, zero, one)
-last = torch.where(zero_is_first, one, zero)
+on_first = torch.where(zero_is_first, on_zero, on_one)
+on_last = torch.where(zero_is_first, on_one, on_zero)
 
 # %% found-shares tags=["tolerance:absolute=0.02"]
+shares = [on_zero, on_one, on_first, on_last]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
-    means = [share[:, h].mean() for share in (zero, one, first, last)]
+    means = [share[:, h].mean() for share in shares]
     print(
         f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
     )
@@ -488,18 +494,11 @@ class LearnedPositionalEncoding(nn.Module):
         self.P = nn.Embedding(max_len, num_hiddens)
 
     def forward(self, X):
-        return X + self.P(torch.arange(X.shape[1]))
+        position = torch.arange(X.shape[1], device=X.device)
+        return X + self.P(position)
 
 
-# %% fifteen-readers
-def learned_reader():
-    return Reader(LearnedPositionalEncoding(32, max_len=64))
-
-
-def causal_reader():
-    return Reader(nn.Identity(), causal=True)
-
-
+# %% accuracies
 # The same sequences for every reader.
 lengths = [8, 16, 32, 64]
 tests = [draw_sequences(500, length) for length in lengths]
@@ -513,6 +512,15 @@ def accuracies(reader):
             is_right = (reader(tokens) > 0) == (labels > 0)
         shares.append(is_right.float().mean().item())
     return shares
+
+
+# %% fifteen-readers
+def learned_reader():
+    return Reader(LearnedPositionalEncoding(32, max_len=64))
+
+
+def causal_reader():
+    return Reader(nn.Identity(), causal=True)
 
 
 runs = [
@@ -545,15 +553,14 @@ print(f"scores differ by up to {(scores - shifted).abs().max():.2f}")
 print(f"weights differ by up to {difference:.5f}")
 
 
-# %% solution-stacking
+# %% solution-diversity
 def diversity(X):
     """Return the norm of the deviations from the mean token, divided by the norm of X."""
     return ((X - X.mean(dim=1, keepdim=True)).norm() / X.norm()).item()
 
 
-def stack_up(layers, skip=False, sharpness=1):
+def stack_up(X, layers, skip=False, sharpness=1):
     """Return the diversity before the first layer, and after each."""
-    X = d2l.PositionalEncoding(64, dropout=0)(start)
     curve = [diversity(X)]
     for layer in layers:
         pooled = layer(sharpness * X, X, X)
@@ -562,13 +569,15 @@ def stack_up(layers, skip=False, sharpness=1):
     return curve
 
 
+# %% solution-stacking
 start = torch.randn(1, 16, 64)
+X = d2l.PositionalEncoding(64, dropout=0)(start)
 blocks = [d2l.MultiHeadAttention(64, 64, 64, 64, 4, dropout=0) for _ in range(8)]
 with torch.no_grad():
     curves = [
-        stack_up(blocks),
-        stack_up(blocks, sharpness=10),
-        stack_up(blocks, skip=True),
+        stack_up(X, blocks),
+        stack_up(X, blocks, sharpness=10),
+        stack_up(X, blocks, skip=True),
     ]
 
 # %% solution-stacking-figure

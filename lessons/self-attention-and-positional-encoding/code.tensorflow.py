@@ -17,7 +17,7 @@ tf.config.set_visible_devices([], "GPU")
 # %% six-words
 sentence = "the cat sat because it purred"
 # How thing-like a word is, and how action-like.
-X = d2l.tensor([[0.0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
+X = tf.constant([[0.0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
 
 query = X[4]  # the fifth word
 scores = tf.linalg.matvec(X, query)  # how well does each word fit?
@@ -39,34 +39,34 @@ def print_rows(weights, Y, sentence):
         print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
 
 
-weights = tf.nn.softmax(X @ d2l.transpose(X))  # a row for each query
+weights = tf.nn.softmax(X @ tf.transpose(X))  # a row for each query
 print_rows(weights, weights @ X, "the cat sat because it purred")
 
 # %% three-roles
-W_q = d2l.tensor([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
-W_k = d2l.eye(2)
-W_v = d2l.eye(2)
+W_q = tf.constant([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
+W_k = tf.eye(2)
+W_v = tf.eye(2)
 
 Q = X @ W_q
 K = X @ W_k
 V = X @ W_v
-weights = tf.nn.softmax(Q @ d2l.transpose(K))
+weights = tf.nn.softmax(Q @ tf.transpose(K))
 print_rows(weights, weights @ V, "the cat sat because it purred")
 
 # %% shape-check
 num_hiddens, num_heads = 100, 5
 attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
 
-X = d2l.ones((2, 4, num_hiddens))
-valid_lens = d2l.tensor([3, 2])
+X = tf.ones((2, 4, num_hiddens))
+valid_lens = tf.constant([3, 2])
 tuple(attention(X, X, X, valid_lens).shape)
 
 
 # %% six-tokens
-tokens = d2l.normal((1, 6, num_hiddens))
+tokens = tf.random.normal((1, 6, num_hiddens))
 order = [3, 0, 5, 1, 4, 2]
 # The first query may see one key, the second two, and so on.
-earlier_only = d2l.arange(1, 7)[tf.newaxis]
+earlier_only = tf.range(1, 7)[tf.newaxis]
 
 
 def attend_without_mask(X):
@@ -77,13 +77,13 @@ def attend_with_mask(X):
     return attention(X, X, X, earlier_only)
 
 
-def shuffled(X):
+def shuffle(X):
     return tf.gather(X, order, axis=1)
 
 
 def effect_of_order(layer):
     """Return how far shuffling before the layer is from shuffling after it."""
-    return tf.reduce_max(abs(layer(shuffled(tokens)) - shuffled(layer(tokens))))
+    return tf.reduce_max(abs(layer(shuffle(tokens)) - shuffle(layer(tokens))))
 
 
 # %% equivariance
@@ -105,18 +105,20 @@ W_hh = keras.initializers.Orthogonal()((d, d))
 
 
 def rnn(X, W_hh=W_hh):
-    H = d2l.zeros((X.shape[0], d))
+    H = tf.zeros((X.shape[0], d))
     outputs = []
     for x in tf.unstack(X, axis=1):
         H = tf.tanh(x @ W_xh + H @ W_hh)
         outputs.append(H)
-    return d2l.stack(outputs, axis=1)
+    return tf.stack(outputs, axis=1)
 
 
 # %% three-layers
 def make_initializer():
     """Make an initializer of kernels; Keras itself draws numbers twice as large."""
-    return keras.initializers.VarianceScaling(1 / 4, "fan_avg", "uniform")
+    return keras.initializers.VarianceScaling(
+        scale=1 / 4, mode="fan_avg", distribution="uniform"
+    )
 
 
 def make_attention(num_hiddens, num_heads):
@@ -138,7 +140,7 @@ def self_attention(X):
 
 
 layers = [cnn, rnn, self_attention]
-X = d2l.normal((1, n, d))
+X = tf.random.normal((1, n, d))
 for layer in layers:
     print(tuple(layer(X).shape))
 
@@ -152,9 +154,9 @@ def influence(layer, X):
     with tf.GradientTape() as tape:
         tape.watch(copies)
         Y = layer(copies)
-    directions = d2l.reshape(d2l.eye(n * d), Y.shape)
+    directions = tf.reshape(tf.eye(n * d), Y.shape)
     jacobian = tape.gradient(Y, copies, output_gradients=directions)
-    return tf.norm(d2l.reshape(jacobian, (n, d, n, d)), axis=(1, 3))
+    return tf.norm(tf.reshape(jacobian, (n, d, n, d)), axis=(1, 3))
 
 
 maps = [influence(layer, X) for layer in layers]
@@ -163,9 +165,9 @@ maps = [influence(layer, X) for layer in layers]
 names = ["CNN", "RNN", "Self-attention"]
 for name, m in zip(names, maps, strict=True):
     connected = tf.math.count_nonzero(m)
-    print(f"{name}: {connected} of {d2l.size(m)} pairs are connected")
+    print(f"{name}: {connected} of {tf.size(m)} pairs are connected")
 d2l.show_heatmaps(
-    d2l.stack([m / tf.reduce_max(m) for m in maps])[tf.newaxis],
+    tf.stack([m / tf.reduce_max(m) for m in maps])[tf.newaxis],
     xlabel="Input j",
     ylabel="Output i",
     titles=names,
@@ -200,13 +202,13 @@ def print_row(length, values):
 
 print("   n             CNN             RNN  Self-attention")
 for length in (4, 8, 16, 32):
-    X = d2l.zeros((1, length, d))
+    X = tf.zeros((1, length, d))
     print_row(length, [d2l.longest_chain(layer, X) for layer in layers])
 
 # %% multiply-adds
 print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
-    X = d2l.zeros((1, length, d))
+    X = tf.zeros((1, length, d))
     counts = [d2l.multiply_adds(layer, X) for layer in layers]
     predicted = [
         k * length * d**2,
@@ -218,12 +220,12 @@ for length in (8, 16, 32, 64, 128):
 
 # %% binary
 for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
+    print(f"{i} in binary is {i:03b}")
 
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """Return P, with a row for each position; pairs of columns share a frequency."""
+    """Return P (num_positions, num_hiddens); pairs of columns share a frequency."""
     # In NumPy's double precision: the sine of a large angle needs the digits.
     position = np.arange(num_positions)[:, np.newaxis]
     column = np.arange(num_hiddens)
@@ -233,7 +235,8 @@ def sinusoids(num_positions, num_hiddens):
 
 
 for i, row in enumerate(sinusoids(3, 4)):
-    print(i, [f"{x:.2f}" for x in row])
+    numbers = " ".join(f"{x:5.2f}" for x in row)
+    print(f"{i}  {numbers}")
 
 
 # %% positional-encoding
@@ -297,10 +300,10 @@ for name, X in zip(names, vectors, strict=True):
 # %% column-plot
 num_steps, width = 60, 32
 encoding = PositionalEncoding(width, 0)
-P = encoding(d2l.zeros((1, num_steps, width)))[0]
+P = encoding(tf.zeros((1, num_steps, width)))[0]
 d2l.plot(
-    d2l.arange(num_steps),
-    d2l.transpose(P[:, 6:10]),
+    tf.range(num_steps),
+    tf.transpose(P[:, 6:10]),
     xlabel="Row (position)",
     figsize=(6, 2.5),
     legend=[f"Col {column}" for column in range(6, 10)],
@@ -316,14 +319,14 @@ d2l.show_heatmaps(
 )
 
 # %% wavelengths
-pair = d2l.arange(width // 2, dtype=tf.float32)
+pair = tf.range(width // 2, dtype=tf.float32)
 omega = 10000.0 ** (-2 * pair / width)  # radians per position, one for each pair
 turns = tf.cast(tf.round(2 * math.pi / omega), tf.int32)
 print("positions per turn:")
-print(d2l.numpy(turns).tolist())
+print(turns.numpy().tolist())
 
 # %% dot-products
-products = d2l.numpy(P @ d2l.transpose(P))
+products = (P @ tf.transpose(P)).numpy()
 distances = np.arange(-20, 21)  # i - j
 d2l.plot(
     distances,
@@ -344,27 +347,28 @@ def turn(X, angle):
     """Turn the pairs (sine, cosine) of columns by one angle each, in radians."""
     x, y = X[..., 0::2], X[..., 1::2]
     sin, cos = tf.sin(angle), tf.cos(angle)
-    pairs = d2l.stack([x * cos + y * sin, y * cos - x * sin], axis=-1)
+    pairs = tf.stack([x * cos + y * sin, y * cos - x * sin], axis=-1)
     return tf.reshape(pairs, tf.shape(X))
 
 
 rows = {"3": P[3], "3, turned by 5": turn(P[3], 5 * omega), "8": P[8]}
 for name, row in rows.items():
-    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
+    numbers = " ".join(f"{x:7.4f}" for x in row[:4])
+    print(f"{numbers}   row {name}")
 largest = 0
 for delta in [1, 2, 5, 10, 30, -5]:
-    i = d2l.arange(max(0, -delta), num_steps - max(0, delta))
+    i = tf.range(max(0, -delta), num_steps - max(0, delta))
     residual = turn(tf.gather(P, i), delta * omega) - tf.gather(P, i + delta)
     largest = max(largest, tf.reduce_max(abs(residual)))
 print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
 # %% five-back
 # To get a map's matrix, apply the map to the rows of the identity.
-W_q = turn(d2l.eye(width), -5 * omega)
-W_k = 4 * d2l.eye(width)
+W_q = turn(tf.eye(width), -5 * omega)
+W_k = 4 * tf.eye(width)
 Q = P[:20] @ W_q
 K = P[:20] @ W_k
-back_weights = tf.nn.softmax(Q @ d2l.transpose(K) / math.sqrt(width))
+back_weights = tf.nn.softmax(Q @ tf.transpose(K) / math.sqrt(width))
 d2l.show_heatmaps(
     back_weights[tf.newaxis, tf.newaxis],
     xlabel="Key j",
@@ -376,7 +380,11 @@ d2l.show_heatmaps(
 
 # %% task
 def draw_sequences(count, length=8):
-    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first.
+
+    Return tokens (count, length), and count labels: 1 if so, else 0.
+    """
+    # Drawn with NumPy, which set_random_seed seeds as well.
     tokens = np.random.randint(2, 10, (count, length))
     order = np.random.rand(count, length).argsort(axis=1)
     positions = order[:, :2]  # two different ones
@@ -405,6 +413,7 @@ class Reader(keras.Model):
         self.positions = positions
         self.causal = causal
         self.attention = make_attention(num_hiddens, num_heads)
+        # Keras reserves the name `output`.
         self.answer = keras.Sequential(
             [
                 keras.layers.Dense(
@@ -433,7 +442,7 @@ cross_entropy = keras.losses.BinaryCrossentropy(from_logits=True)
 def train(make_reader, seed):
     """Train a reader on sequences of 8 tokens, starting from this seed."""
     keras.utils.set_random_seed(seed)
-    # Drawn before the loop, since TensorFlow takes batches from a dataset.
+    # All examples are drawn at once, as a dataset that is cut into batches.
     tokens, labels = draw_sequences(120 * 128)
     batches = tf.data.Dataset.from_tensor_slices((tokens, labels)).batch(128)
     reader = make_reader()
@@ -460,7 +469,7 @@ reader = fixed_readers[0]
 # %% show-attention
 def show_attention(tokens, xlabel):
     """Show what each token attends to, with frames around the 0 and the 1."""
-    reader(d2l.tensor([tokens]))
+    reader(tf.constant([tokens]))
     d2l.show_heatmaps(
         reader.attention.attention_weights,
         xlabel=xlabel,
@@ -483,18 +492,19 @@ show_attention([5, 3, 1, 7, 2, 0, 9, 4], "Keys: the 1 comes first")
 # %% found
 tokens, labels = draw_sequences(1000)
 reader(tokens)
-weights = d2l.numpy(reader.attention.attention_weights)
+weights = reader.attention.attention_weights.numpy()
 received = weights.mean(axis=2)  # (sequences, heads, keys)
-zero = (received * (tokens == 0)[:, np.newaxis]).sum(axis=2)  # (sequences, heads)
-one = (received * (tokens == 1)[:, np.newaxis]).sum(axis=2)
+on_zero = (received * (tokens == 0)[:, np.newaxis]).sum(axis=2)  # (sequences, heads)
+on_one = (received * (tokens == 1)[:, np.newaxis]).sum(axis=2)
 zero_is_first = (labels > 0)[:, np.newaxis]
-first = np.where(zero_is_first, zero, one)
-last = np.where(zero_is_first, one, zero)
+on_first = np.where(zero_is_first, on_zero, on_one)
+on_last = np.where(zero_is_first, on_one, on_zero)
 
 # %% found-shares tags=["tolerance:absolute=0.02"]
+shares = [on_zero, on_one, on_first, on_last]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
-    means = [share[:, h].mean() for share in (zero, one, first, last)]
+    means = [share[:, h].mean() for share in shares]
     print(
         f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
     )
@@ -540,18 +550,10 @@ class LearnedPositionalEncoding(keras.layers.Layer):
         self.P = make_table(max_len, num_hiddens)
 
     def call(self, X):
-        return X + self.P(d2l.arange(X.shape[1]))
+        return X + self.P(tf.range(X.shape[1]))
 
 
-# %% fifteen-readers
-def learned_reader():
-    return Reader(LearnedPositionalEncoding(32, max_len=64))
-
-
-def causal_reader():
-    return Reader(keras.layers.Identity(), causal=True)
-
-
+# %% accuracies
 # The same sequences for every reader.
 lengths = [8, 16, 32, 64]
 tests = [draw_sequences(500, length) for length in lengths]
@@ -564,6 +566,15 @@ def accuracies(reader):
         is_right = (reader(tokens) > 0) == (labels > 0)
         shares.append(np.mean(is_right))
     return shares
+
+
+# %% fifteen-readers
+def learned_reader():
+    return Reader(LearnedPositionalEncoding(32, max_len=64))
+
+
+def causal_reader():
+    return Reader(keras.layers.Identity(), causal=True)
 
 
 runs = [
@@ -585,8 +596,8 @@ d2l.plot_ranges(
 )
 
 # %% solution-bias
-X = d2l.normal((1, 4, 8))
-b_k = d2l.normal((8,))
+X = tf.random.normal((1, 4, 8))
+b_k = tf.random.normal((8,))
 scores = X @ tf.linalg.matrix_transpose(X)
 shifted = X @ tf.linalg.matrix_transpose(X + b_k)
 difference = tf.reduce_max(abs(tf.nn.softmax(scores) - tf.nn.softmax(shifted)))
@@ -596,15 +607,14 @@ print(f"scores differ by up to {tf.reduce_max(abs(scores - shifted)):.2f}")
 print(f"weights differ by up to {difference:.5f}")
 
 
-# %% solution-stacking
+# %% solution-diversity
 def diversity(X):
     """Return the norm of the deviations from the mean token, divided by the norm of X."""
-    return tf.norm(X - d2l.reduce_mean(X, axis=1, keepdims=True)) / tf.norm(X)
+    return tf.norm(X - tf.reduce_mean(X, axis=1, keepdims=True)) / tf.norm(X)
 
 
-def stack_up(layers, skip=False, sharpness=1):
+def stack_up(X, layers, skip=False, sharpness=1):
     """Return the diversity before the first layer, and after each."""
-    X = d2l.PositionalEncoding(64, dropout=0)(start)
     curve = [diversity(X)]
     for layer in layers:
         pooled = layer(sharpness * X, X, X)
@@ -613,12 +623,14 @@ def stack_up(layers, skip=False, sharpness=1):
     return curve
 
 
-start = d2l.normal((1, 16, 64))
+# %% solution-stacking
+start = tf.random.normal((1, 16, 64))
+X = d2l.PositionalEncoding(64, dropout=0)(start)
 blocks = [make_attention(64, num_heads=4) for _ in range(8)]
 curves = [
-    stack_up(blocks),
-    stack_up(blocks, sharpness=10),
-    stack_up(blocks, skip=True),
+    stack_up(X, blocks),
+    stack_up(X, blocks, sharpness=10),
+    stack_up(X, blocks, skip=True),
 ]
 
 # %% solution-stacking-figure
@@ -653,8 +665,8 @@ def causal_attention(X):
     return small_attention(X, X, X, causal=True)
 
 
-X = d2l.normal((1, n, d))
-causal_map = d2l.numpy(influence(causal_attention, X))
+X = tf.random.normal((1, n, d))
+causal_map = influence(causal_attention, X).numpy()
 
 # %% solution-causal-map
 print("any influence of the future:", "yes" if np.triu(causal_map, 1).any() else "no")
@@ -673,13 +685,13 @@ def shrinking_rnn(X):
 
 
 n_far = 24
-X = d2l.normal((1, n_far, d))
+X = tf.random.normal((1, n_far, d))
 fading_layers = [rnn, shrinking_rnn, self_attention]
 fading_curves = [influence(layer, X)[:, 0] for layer in fading_layers]
 
 # %% solution-fading-figure
 d2l.plot(
-    d2l.arange(n_far),
+    tf.range(n_far),
     [curve / curve[0] for curve in fading_curves],
     xlabel="Distance from the first token",
     ylabel="Influence",
@@ -694,7 +706,7 @@ d2l.plot(
 def count_layers(n, growth):
     """Count layers with k = 3 until the first of n tokens reaches the last output."""
     signal = tf.one_hot([[0]], n, axis=1)
-    kernel = d2l.ones((3, 1, 1))
+    kernel = tf.ones((3, 1, 1))
     depth = 0
     while signal[0, -1, 0] == 0:
         step = growth**depth
