@@ -537,7 +537,7 @@ def test_accuracies_with_stretched_frequencies(cells, finders, tests):
     assert linear[2] < unchanged[2] + 0.15
 
 
-def test_models_get_their_frequencies_back(cells, finders, tests):
+def test_models_get_their_frequencies_back(cells, finders, tests, python_only):
     names = cells["stretched"].names
     _, _, rotary, *_ = names["models"].values()
     accuracies = names["accuracies"](rotary, [names["near_tests"][32]])
