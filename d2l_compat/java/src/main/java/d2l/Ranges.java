@@ -10,7 +10,7 @@ import java.util.stream.Stream;
  * Tables and plots of results from several seeds: median and range.
  *
  * <p>Results map names to numbers, (seeds, columns); names are shown in the map's order, so use a
- * {@link java.util.LinkedHashMap}.
+ * {@code LinkedHashMap}.
  */
 public final class Ranges {
 
