@@ -19,6 +19,7 @@ public final class Ranges {
     /**
      * Prints a table of medians and, in brackets, ranges, with two decimals and a row for each name.
      *
+     * @param results numbers by name, (seeds, columns)
      * @param columns the columns' headings; without any, there is no line of them
      * @param title the heading of the names
      * @throws IllegalArgumentException unless each name has the same number of columns, and there is
@@ -72,6 +73,7 @@ public final class Ranges {
      * a tick.
      *
      * @param x shape (points)
+     * @param results numbers by name, (seeds, points)
      * @throws IllegalArgumentException unless each name has a number for every point
      */
     public static Curves plot(double[] x, Map<String, double[][]> results) {
