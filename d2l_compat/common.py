@@ -38,6 +38,7 @@ from d2l_compat._shared.plot import (
     show_list_len_pair_hist,
     use_svg_display,
 )
+from d2l_compat._shared.ranges import plot_ranges, print_ranges
 from d2l_compat._shared.reinforcement import (
     frozen_lake,
     make_env,
@@ -79,7 +80,9 @@ __all__ = [
     "load_corpus_time_machine",
     "make_env",
     "plot",
+    "plot_ranges",
     "predict_ch3",
+    "print_ranges",
     "read_csv_labels",
     "read_imdb",
     "read_ptb",

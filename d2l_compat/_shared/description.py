@@ -13,6 +13,8 @@ CHINESE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 # Smaller numbers count as zero: a GPU rounds them to zero, a CPU may not.
 SMALLEST_NORMAL = np.finfo(np.float32).smallest_normal
 
+FRAME = "_frame"  # the label of the patches that frame a heat map's cells
+
 # Both languages have the same placeholders in the same order.
 ENGLISH_WORDS = SimpleNamespace(
     title='"{}": ',
@@ -20,6 +22,7 @@ ENGLISH_WORDS = SimpleNamespace(
         "Heat map, {} rows ({}) by {} columns ({}), {}, {} of {} zero; "
         "colours {} from {:.2f} to {:.2f}."
     ),
+    frames="{} cells framed; {} of {} rows have their largest value in one.",
     line_plot="Line plot of {} against {}.",
     line="{}: {} points from ({:.4g}, {:.2f}) to ({:.4g}, {:.2f}), {}.",
     no_points="{}: no points.",
@@ -41,6 +44,7 @@ CHINESE_WORDS = SimpleNamespace(
         "熱圖，縱軸 {} 格，是{}；橫軸 {} 格，是{}；{}，零有 {} 個（共 {} 個）；"
         "顏色 {}，從 {:.2f} 到 {:.2f}。"
     ),
+    frames="加框的有 {} 格；最大值在框內的有 {} 列（共 {} 列）。",
     line_plot="折線圖，縱軸是{}，橫軸是{}。",
     line="{}：{} 個點，從 ({:.4g}, {:.2f}) 到 ({:.4g}, {:.2f})，{}。",
     no_points="{}：沒有點。",
@@ -67,6 +71,8 @@ def describe(figure: Any) -> str:
         title = words.title.format(axes.get_title()) if axes.get_title() else ""
         for image in axes.get_images():
             parts.append(title + _describe_image(image, axes, words))
+            if frames := [patch for patch in axes.patches if patch.get_label() == FRAME]:
+                parts.append(_describe_frames(image, frames, words))
         names = _legend_names(axes)
         lines = axes.get_lines()
         bar_groups = [container for container in axes.containers if len(container)]
@@ -113,6 +119,14 @@ def _describe_image(image: Any, axes: Any, words: SimpleNamespace) -> str:
             *image.get_clim(),
         )
     )
+
+
+def _describe_frames(image: Any, frames: list[Any], words: SimpleNamespace) -> str:
+    """Count the framed cells, and the rows whose largest value is in one."""
+    values = np.ma.filled(np.ma.masked_invalid(image.get_array()), -np.inf)
+    cells = {(round(y + 0.5), round(x + 0.5)) for x, y in (frame.get_xy() for frame in frames)}
+    largest = set(enumerate(values.argmax(axis=1)))
+    return str(words.frames.format(len(cells), len(cells & largest), len(values)))
 
 
 def _describe_line(line: Any, name: str, words: SimpleNamespace) -> str:

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.checks import check_instance, message, size
-from d2l_compat._shared.description import describe
+from d2l_compat._shared.description import FRAME, describe
 from d2l_compat._shared.fonts import write_chinese
 from d2l_compat._shared.svg import BAR, CELLS, add_alt_text, vectorize_images
 
 # Distinct for colour-blind readers; each colour has a line style, for printing in grey.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00", "#555555")
 CSS_DPI = 96  # pixels per inch in browsers
-STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)))
 
 
 def pyplot() -> Any:
@@ -147,15 +147,21 @@ def show_heatmaps(
     titles: Sequence[str] | None = None,
     figsize: tuple[float, float] = (2.5, 2.5),
     cmap: str = "Reds",
+    *,
+    xticklabels: Sequence[str] | None = None,
+    yticklabels: Sequence[str] | None = None,
+    marks: Any = None,
 ) -> None:
     """Show a grid of heat maps on one colour scale.
 
     ``matrices`` has shape (grid rows, grid columns, matrix rows, matrix columns). The scale spans all of them, its
     ends rounded to three digits. A scale with both signs is symmetric, so that zero has the middle colour. ``titles``
-    names the grid's columns; ``figsize`` is (width, height) in inches.
+    names the grid's columns; ``figsize`` is (width, height) in inches. ``xticklabels`` names the matrices' columns
+    and ``yticklabels`` their rows, for example by tokens; without them, both are counted from 0. ``marks``, booleans
+    that broadcast to the shape of ``matrices``, says which cells get a frame.
 
-    Raises ValueError for another rank, for matrices without a finite number and for a wrong number of titles,
-    TypeError for values that are not numeric.
+    Raises ValueError for another rank, for matrices without a finite number, for a wrong number of titles or labels
+    and for marks of another shape, TypeError for values that are not numeric.
     """
     grid = to_numpy("matrices", matrices)
     if grid.ndim != 4:
@@ -165,6 +171,11 @@ def show_heatmaps(
     if titles and len(titles) != grid.shape[1]:
         got = f"{len(titles)} for {grid.shape[1]} columns of heat maps"
         raise ValueError(message("titles", got, "one for each column"))
+    if xticklabels is not None:
+        check_names("xticklabels", xticklabels, grid.shape[3], "columns")
+    if yticklabels is not None:
+        check_names("yticklabels", yticklabels, grid.shape[2], "rows")
+    is_marked = _broadcast_marks(marks, grid.shape)
 
     use_svg_display()
     rows, columns = grid.shape[:2]
@@ -174,8 +185,9 @@ def show_heatmaps(
     for i in range(rows):
         for j in range(columns):
             image = draw_cells(axes[i, j], i * columns + j, grid[i, j], cmap, low, high)
-            for axis in (axes[i, j].xaxis, axes[i, j].yaxis):
-                axis.get_major_locator().set_params(integer=True)
+            set_ticks(axes[i, j].xaxis, xticklabels)
+            set_ticks(axes[i, j].yaxis, yticklabels)
+            draw_frames(axes[i, j], is_marked[i, j])
             if i == rows - 1:
                 axes[i, j].set_xlabel(xlabel)
             if j == 0:
@@ -206,6 +218,44 @@ def draw_cells(
     image = axes.imshow(matrix, cmap=cmap, vmin=low, vmax=high, interpolation="none")
     image.set_gid(f"{CELLS}{number + 1}")
     return image
+
+
+def draw_frames(axes: Any, is_marked: NDArray[Any]) -> None:
+    """Draw a black frame with a white edge, visible on any colour, around each marked cell."""
+    from matplotlib.patches import Rectangle
+
+    for row, column in np.argwhere(is_marked):
+        for color, width in ("white", 2.5), ("black", 1.2):
+            corner = column - 0.5, row - 0.5
+            axes.add_patch(
+                Rectangle(corner, 1, 1, label=FRAME, fill=False, edgecolor=color, linewidth=width)
+            )
+
+
+def check_names(what: str, names: Any, count: int, items: str) -> None:
+    """Check that there is a name for each of ``count`` items."""
+    check_instance(what, names, Sequence, "a list of names")
+    if len(names) != count:
+        raise ValueError(message(what, f"{len(names)} for {count} {items}", "one for each"))
+
+
+def _broadcast_marks(marks: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    if marks is None:
+        return np.zeros(shape, bool)
+    array = to_numpy("marks", marks)
+    try:
+        return np.broadcast_to(array != 0, shape)
+    except ValueError:
+        need = f"a shape that broadcasts to that of matrices, {shape}"
+        raise ValueError(message("marks", f"shape {array.shape}", need)) from None
+
+
+def set_ticks(axis: Any, labels: Sequence[str] | None) -> None:
+    """Label each cell along an axis, or some of them by their numbers."""
+    if labels is None:
+        axis.get_major_locator().set_params(integer=True)
+    else:
+        axis.set_ticks(range(len(labels)), labels)
 
 
 def draw_color_bar(figure: Any, axes: Any, image: Any) -> None:

@@ -136,7 +136,6 @@ def declared_signatures(init: Callable[..., None]) -> list[Signature]:
 
 def show_signature(init: Callable[..., None], declared: Signature) -> None:
     """Let help(), and Shift-Tab in Jupyter, show the wrapper ``init`` with the signature ``declared``."""
-    vars(init).pop("__wrapped__", None)  # some tools would show its signature
     init.__signature__ = declared  # type: ignore[attr-defined]
 
 

@@ -25,15 +25,15 @@ class Operation(NamedTuple):
 def longest_chain(layer: Callable[..., mx.array], *inputs: mx.array) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Each product of a chain needs the result of the previous one. Fused attention is one product.
-    Products are counted in the graph that MLX would export. Raises TypeError if the layer is not a
-    function or an input is not an array.
+    Each product of a chain needs the result of the previous one. Fused attention counts as the two
+    products that it fuses. Products are counted in the graph that MLX would export. Raises TypeError
+    if the layer is not a function or an input is not an array.
     """
     lengths: dict[str, int] = {}
     for operation in _trace(layer, inputs):
         before = max((lengths.get(name, 0) for name, *_ in operation.inputs), default=0)
-        is_product = operation.name in (*PRODUCTS, FUSED_ATTENTION)
-        lengths.update({name: before + is_product for name, *_ in operation.outputs})
+        products = 2 if operation.name == FUSED_ATTENTION else operation.name in PRODUCTS
+        lengths.update({name: before + products for name, *_ in operation.outputs})
     return max(lengths.values(), default=0)
 
 

@@ -50,8 +50,8 @@ class RotaryEncoding(layers.RotaryEncoding, nn.Block):
         P = self.P[:, offset : offset + X.shape[1]]
         cos, sin = P.as_in_ctx(X.ctx).astype(X.dtype)
         # Split the last axis into pairs; `axis` is the new axis of length 2.
-        pairs = self.num_hiddens // 2
-        shape, axis = ((2, pairs), -2) if self.layout == "halves" else ((pairs, 2), -1)
+        num_pairs = self.num_hiddens // 2
+        shape, axis = ((2, num_pairs), -2) if self.layout == "halves" else ((num_pairs, 2), -1)
         x, y = np.moveaxis(X.reshape(*X.shape[:2], *shape), axis, 0)
         return np.stack([x * cos - y * sin, x * sin + y * cos], axis=axis).reshape(X.shape)
 

@@ -203,9 +203,9 @@ class Seq2Seq(EncoderDecoder):
     def loss(self, Y_hat: np.ndarray, Y: np.ndarray, averaged: bool = True) -> np.ndarray:
         """Return the mean cross-entropy, without padding; if not ``averaged``, one loss per token, 0 for padding."""
         losses = super().loss(Y_hat, Y, averaged=False)
-        counts = (Y.reshape(-1) != self.tgt_pad).astype(losses.dtype)
-        losses = losses * counts
-        return losses.sum() / counts.sum() if averaged else losses
+        mask = (Y.reshape(-1) != self.tgt_pad).astype(losses.dtype)
+        losses = losses * mask
+        return losses.sum() / mask.sum() if averaged else losses
 
     def configure_optimizers(self) -> gluon.Trainer:
         """Return Adam with the learning rate ``lr``."""

@@ -39,8 +39,8 @@ class RotaryEncoding(layers.RotaryEncoding, PositionTable):
         arrays.check_positions(offset, X, self.max_len)
         cos, sin = self.P[:, offset : offset + X.shape[1]].astype(X.dtype).unbind(0)
         # Split the last axis into pairs; `axis` is the new axis of length 2.
-        pairs = self.num_hiddens // 2
-        shape, axis = ([2, pairs], -2) if self.layout == "halves" else ([pairs, 2], -1)
+        num_pairs = self.num_hiddens // 2
+        shape, axis = ([2, num_pairs], -2) if self.layout == "halves" else ([num_pairs, 2], -1)
         x, y = X.reshape([X.shape[0], X.shape[1], *shape]).unbind(axis)
         rotated = [x * cos - y * sin, x * sin + y * cos]
         return paddle.stack(rotated, axis=axis).reshape(X.shape)

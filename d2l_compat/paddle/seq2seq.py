@@ -157,9 +157,9 @@ class Seq2Seq(EncoderDecoder):
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """Return the mean cross-entropy, without padding; if not ``averaged``, one loss per token, 0 for padding."""
         losses = super().loss(Y_hat, Y, averaged=False)
-        counts = (Y.flatten() != self.tgt_pad).astype(losses.dtype)
-        losses = losses * counts
-        return losses.sum() / counts.sum() if averaged else losses
+        mask = (Y.flatten() != self.tgt_pad).astype(losses.dtype)
+        losses = losses * mask
+        return losses.sum() / mask.sum() if averaged else losses
 
     def configure_optimizers(self) -> paddle.optimizer.Optimizer:
         """Return Adam with the learning rate ``lr``."""
@@ -174,10 +174,10 @@ def init_seq2seq(module: nn.Layer) -> None:
     if isinstance(module, (nn.Linear, nn.GRU)):
         for name, parameter in module.named_parameters():
             if "weight" in name and parameter.shape[0]:
-                _draw(parameter)
+                _draw_xavier_weights(parameter)
 
 
-def _draw(weight: Tensor) -> None:
+def _draw_xavier_weights(weight: Tensor) -> None:
     # In place, since Paddle's initializer would move a GRU's weights out of the single block of
     # memory that cuDNN needs.
     limit = (6 / sum(weight.shape)) ** 0.5

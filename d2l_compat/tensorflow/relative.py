@@ -63,11 +63,11 @@ class RotaryEncoding(PositionTable):
 
     def call(self, X: Tensor, offset: int = 0) -> Tensor:
         batch, steps, _ = dynamic_shape(X)
-        pairs = self.num_hiddens // 2
+        num_pairs = self.num_hiddens // 2
         # Unlike Python's slices, `tf.slice` fails if it goes past the end.
-        cos, sin = tf.unstack(tf.slice(self._table, (0, offset, 0), (2, steps, pairs)))
+        cos, sin = tf.unstack(tf.slice(self._table, (0, offset, 0), (2, steps, num_pairs)))
         # Split the last axis into pairs; `axis` is the new axis of length 2.
-        shape, axis = ((2, pairs), -2) if self.layout == "halves" else ((pairs, 2), -1)
+        shape, axis = ((2, num_pairs), -2) if self.layout == "halves" else ((num_pairs, 2), -1)
         x, y = tf.unstack(tf.reshape(X, (batch, steps, *shape)), axis=axis)
         rotated = tf.stack([x * cos - y * sin, x * sin + y * cos], axis)
         return tf.reshape(rotated, (batch, steps, self.num_hiddens))

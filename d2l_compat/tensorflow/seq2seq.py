@@ -250,9 +250,9 @@ class Seq2Seq(EncoderDecoder):
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """Return the mean cross-entropy, without padding; if not ``averaged``, one loss per token, 0 for padding."""
         losses = super().loss(Y_hat, Y, averaged=False)
-        counts = tf.cast(tf.reshape(Y, (-1,)) != self.tgt_pad, losses.dtype)
-        losses *= counts
-        return tf.reduce_sum(losses) / tf.reduce_sum(counts) if averaged else losses
+        mask = tf.cast(tf.reshape(Y, (-1,)) != self.tgt_pad, losses.dtype)
+        losses *= mask
+        return tf.reduce_sum(losses) / tf.reduce_sum(mask) if averaged else losses
 
     def configure_optimizers(self) -> keras.optimizers.Optimizer:
         """Return Adam with the learning rate ``lr``."""

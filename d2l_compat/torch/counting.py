@@ -13,14 +13,15 @@ from d2l_compat.torch._arrays import arrays
 
 __all__ = ["longest_chain", "multiply_adds"]
 
-PRODUCTS = ("Mm", "Addmm", "Bmm", "Linear", "Convolution", "ScaledDotProduct")
+PRODUCTS = ("Mm", "Addmm", "Bmm", "Linear", "Convolution")
 
 
 def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Count the matrix products and convolutions on the longest chain in ``layer(*inputs)``.
 
-    Each product of a chain needs the result of the previous one. Fused attention is one product. The chain is read from
-    autograd's graph of the call, so only operations that depend on floating-point inputs or weights are counted.
+    Each product of a chain needs the result of the previous one. Fused attention counts as the two products that it
+    fuses. The chain is read from autograd's graph of the call, so only operations that depend on floating-point inputs
+    or weights are counted.
     Raises TypeError if the layer is not callable or an input is not a tensor.
     """
     _check(layer, inputs)
@@ -33,7 +34,8 @@ def longest_chain(layer: Callable[..., Tensor], *inputs: Tensor) -> int:
         return longest + node.name().startswith(PRODUCTS)
 
     leaves = [x.detach().requires_grad_(x.is_floating_point()) for x in inputs]
-    with torch.enable_grad():
+    # In autograd's graph a fused kernel is one node; the plain one is a node for each product.
+    with sdpa_kernel(SDPBackend.MATH), torch.enable_grad():
         return chain_length(layer(*leaves).grad_fn)
 
 

@@ -155,9 +155,9 @@ class Seq2Seq(EncoderDecoder):
     def loss(self, Y_hat: Tensor, Y: Tensor, averaged: bool = True) -> Tensor:
         """Return the mean cross-entropy, without padding; if not ``averaged``, one loss per token, 0 for padding."""
         losses = super().loss(Y_hat, Y, averaged=False)
-        counts = (Y.flatten() != self.tgt_pad).to(losses.dtype)
-        losses = losses * counts
-        return losses.sum() / counts.sum() if averaged else losses
+        mask = (Y.flatten() != self.tgt_pad).to(losses.dtype)
+        losses = losses * mask
+        return losses.sum() / mask.sum() if averaged else losses
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Return Adam with the learning rate ``lr``."""

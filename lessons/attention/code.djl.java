@@ -1,6 +1,6 @@
-// The lesson's code for the Deep Java Library, from Java 17 on. Each cell is woven into the text
-// by name. All imports are in the first cell, since an import in a later one can make the kernel
-// forget variables.
+// The lesson's code for the Deep Java Library, from Java 17 on. Each cell is woven into
+// the text by name. All imports are in the first cell, since an import in a later one
+// can make the kernel forget variables.
 
 // %% setup
 import ai.djl.Device;
@@ -36,7 +36,10 @@ Engine.getInstance().setRandomSeed(0);
 var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
 var parameters = new ParameterStore(manager, false);
 
-/** Return a layer's output in evaluation mode. */
+/**
+ * Return a layer's output. Blocks call this for their parts too, past the store and the
+ * flag that they are given: all share one store, and none has dropout.
+ */
 NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
@@ -47,7 +50,10 @@ NDArray evaluate(Block layer, NDArray... inputs) {
     return layer;
 }
 
-/** Return a number as an array; DJL would free a plain number's array before the backward pass. */
+/**
+ * Return a number as an array. DJL would make one of a plain number as well, but free
+ * it before the backward pass needs it.
+ */
 NDArray makeScalar(NDManager manager, double number) {
     return manager.full(new Shape(1), (float) number);
 }
@@ -66,16 +72,19 @@ for (var fruit : List.of("lemon", "lime")) {
 
 // %% soft-look-up
 var fruits = List.of("apple", "lemon", "pear");
-var keys = manager.create(new float[][] {{2, 1}, {0, 3}, {3, 0}}); // how sweet, and how sour
+// how sweet, and how sour
+var keys = manager.create(new float[][] {{2, 1}, {0, 3}, {3, 0}});
 var values = manager.create(new float[] {50, 40, 70}); // the price, in cents
 var query = manager.create(new float[] {0, 1}); // a lime: not sweet, a little sour
 
 var scores = keys.matMul(query); // how well does each key fit?
-var weights = scores.exp().div(scores.exp().sum()); // softmax: positive, and they sum to 1
+// softmax: positive, and they sum to 1
+var weights = scores.exp().div(scores.exp().sum());
 var answer = weights.matMul(values); // the average of the values, with these weights
 
 for (int i = 0; i < 3; i++) {
-    float score = scores.getFloat(i), weight = weights.getFloat(i);
+    float score = scores.getFloat(i);
+    float weight = weights.getFloat(i);
     System.out.printf("%4.0f%8.3f   %s%n", score, weight, fruits.get(i));
 }
 System.out.println("a lime costs about %.0f cents".formatted(answer.getFloat()));
@@ -104,24 +113,27 @@ NDArray attend(NDArray queries, NDArray keys, NDArray values) {
 }
 
 // %% three-customers
-var queries = manager.create(new float[][] {{0, 1}, {1, 0}, {1, 1}}); // sour, sweet, both
+// sour, sweet, both
+var queries = manager.create(new float[][] {{0, 1}, {1, 0}, {1, 1}});
 // cents, and grams of sugar
 values = manager.create(new float[][] {{50, 19}, {40, 2}, {70, 17}});
 var answers = attend(queries, keys, values);
 var names = List.of("sour", "sweet", "both");
 for (int i = 0; i < 3; i++) {
-    float price = answers.getFloat(i, 0), sugar = answers.getFloat(i, 1);
+    float price = answers.getFloat(i, 0);
+    float sugar = answers.getFloat(i, 1);
     System.out.printf("%6s: %.1f cents, %.1f g of sugar%n", names.get(i), price, sugar);
 }
 
 // %% batches
-var shapes = List.of(new Shape(2, 3, 4), new Shape(2, 5, 4), new Shape(2, 5, 6));
-var batch = shapes.stream().map(shape -> manager.randomNormal(shape)).toList();
-System.out.println("queries" + " " + batch.get(0).getShape());
-System.out.println("keys   " + " " + batch.get(1).getShape());
-System.out.println("values " + " " + batch.get(2).getShape());
-answers = attend(batch.get(0), batch.get(1), batch.get(2));
-System.out.println("answers" + " " + answers.getShape());
+queries = manager.randomNormal(new Shape(2, 3, 4));
+keys = manager.randomNormal(new Shape(2, 5, 4));
+values = manager.randomNormal(new Shape(2, 5, 6));
+answers = attend(queries, keys, values);
+System.out.println("queries " + queries.getShape());
+System.out.println("keys    " + keys.getShape());
+System.out.println("values  " + values.getShape());
+System.out.println("answers " + answers.getShape());
 
 // %% points
 NDArray curve(NDArray x) {
@@ -145,7 +157,8 @@ NDArray closeness(NDArray queries, NDArray keys, NDArray width) {
 }
 
 var points = drawPoints(40, 0);
-NDArray x = points.x(), y = points.y();
+var x = points.x();
+var y = points.y();
 var grid = manager.linspace(0, 5, 101);
 var fits = new LinkedHashMap<Number, NDArray>();
 for (Number width : List.of(0.05, 0.3, 3)) {
@@ -161,11 +174,12 @@ double[] toDoubles(NDArray X) {
 var xs = new ArrayList<>(List.of(toDoubles(x), toDoubles(grid)));
 var ys = new ArrayList<>(List.of(toDoubles(y), toDoubles(curve(grid))));
 var legend = new ArrayList<>(List.of("measured", "true curve"));
-fits.forEach((width, fit) -> {
-    xs.add(toDoubles(grid));
-    ys.add(toDoubles(fit));
-    legend.add("width " + width);
-});
+fits.forEach(
+        (width, fit) -> {
+            xs.add(toDoubles(grid));
+            ys.add(toDoubles(fit));
+            legend.add("width " + width);
+        });
 Plots.curves(xs, ys)
         .xlabel("x")
         .ylabel("y")
@@ -178,11 +192,12 @@ Plots.curves(xs, ys)
 var maps = new NDList();
 var titles = new ArrayList<String>();
 for (Number width : fits.keySet()) {
-    maps.add(closeness(x, x, makeScalar(manager, width.doubleValue())).softmax(1));
+    var scores = closeness(x, x, makeScalar(manager, width.doubleValue()));
+    var weights = scores.softmax(1);
+    maps.add(weights.div(weights.max()));
     titles.add("Width " + width);
 }
-var scaledMaps = new NDList(maps.stream().map(map -> map.div(map.max())).toList());
-Plots.heatmaps(NDArrays.stack(scaledMaps).expandDims(0))
+Plots.heatmaps(NDArrays.stack(maps).expandDims(0))
         .xlabel("Keys")
         .ylabel("Queries")
         .titles(titles.toArray(String[]::new))
@@ -203,7 +218,7 @@ NDArray error(NDArray width, Points points, boolean hideItself) {
 }
 
 // %% learned-width
-/** Learn the width by gradient descent on its logarithm, which keeps it positive. */
+/** Learn the width, by Adam on its logarithm, which keeps it positive. */
 double learnWidth(Points points, double start, boolean hideItself) {
     var logWidth = makeScalar(manager, Math.log(start));
     logWidth.setRequiresGradient(true);
@@ -261,7 +276,9 @@ Linear makeProjection(int units, boolean hasBias) {
 
 /** Additive attention, made of DJL's layers. */
 class AdditiveAttention {
-    final Linear W_q, W_k, w_v;
+    final Linear W_q;
+    final Linear W_k;
+    final Linear w_v;
 
     AdditiveAttention(int numHiddens, int querySize, int keySize) {
         W_q = initialize(makeProjection(numHiddens, false), new Shape(1, querySize));
@@ -270,7 +287,8 @@ class AdditiveAttention {
     }
 
     NDArray forward(NDArray Q, NDArray K, NDArray V) {
-        var everyPair = evaluate(W_q, Q).expandDims(2).add(evaluate(W_k, K).expandDims(1));
+        var everyPair =
+                evaluate(W_q, Q).expandDims(2).add(evaluate(W_k, K).expandDims(1));
         return evaluate(w_v, everyPair.tanh()).squeeze(-1).softmax(-1).matMul(V);
     }
 }
@@ -280,18 +298,21 @@ NDArray getMatrix(Linear layer) {
     return layer.getParameters().valueAt(0).getArray().transpose();
 }
 
-NDArray Q = manager.randomNormal(new Shape(2, 3, 8));
-NDArray K = manager.randomNormal(new Shape(2, 5, 8));
-NDArray V = manager.randomNormal(new Shape(2, 5, 4));
+var Q = manager.randomNormal(new Shape(2, 3, 8));
+var K = manager.randomNormal(new Shape(2, 5, 8));
+var V = manager.randomNormal(new Shape(2, 5, 4));
 var scaledLayer = new DotProductAttention(0);
 var additiveLayer = new AdditiveAttention(16, 8, 8);
-var layerOutputs = List.of(evaluate(scaledLayer, Q, K, V), additiveLayer.forward(Q, K, V));
+var layerOutputs =
+        List.of(evaluate(scaledLayer, Q, K, V), additiveLayer.forward(Q, K, V));
 
-NDArray W_q = getMatrix(additiveLayer.W_q), W_k = getMatrix(additiveLayer.W_k);
-NDArray w = getMatrix(additiveLayer.w_v).squeeze(1);
-var manualOutputs = List.of(
-        scaledDot(Q, K).softmax(-1).matMul(V),
-        additive(Q, K, W_q, W_k, w).softmax(-1).matMul(V));
+var W_q = getMatrix(additiveLayer.W_q);
+var W_k = getMatrix(additiveLayer.W_k);
+var w = getMatrix(additiveLayer.w_v).squeeze(1);
+var manualOutputs =
+        List.of(
+                scaledDot(Q, K).softmax(-1).matMul(V),
+                additive(Q, K, W_q, W_k, w).softmax(-1).matMul(V));
 
 // %% two-layers-shown
 names = List.of("scaled dot", "additive");
@@ -309,15 +330,20 @@ NDArray gaussian(NDArray Q, NDArray K) {
 }
 
 float weightDifference(NDArray Q, NDArray K) {
-    return largestDifference(gaussian(Q, K).softmax(-1), dot(Q, K).softmax(-1));
+    var distanceWeights = gaussian(Q, K).softmax(-1);
+    var productWeights = dot(Q, K).softmax(-1);
+    return largestDifference(distanceWeights, productWeights);
 }
 
 var unitKeys = K.normalize(2, 2);
 
 // %% gaussian-or-dot-shown
-float anyLength = weightDifference(Q, K), equalLength = weightDifference(Q, unitKeys);
-System.out.println("keys of any length:    weights differ by up to %.4f".formatted(anyLength));
-System.out.println("keys of equal length:  weights differ by up to %.4f".formatted(equalLength));
+float anyLength = weightDifference(Q, K);
+float equalLength = weightDifference(Q, unitKeys);
+System.out.println(
+        "keys of any length:    weights differ by up to %.4f".formatted(anyLength));
+System.out.println(
+        "keys of equal length:  weights differ by up to %.4f".formatted(equalLength));
 
 // %% saturation
 Engine.getInstance().setRandomSeed(0);
@@ -366,30 +392,28 @@ NDArray maskedWeights(NDArray scores, NDArray isVisible) {
     return NDArrays.where(isVisible, scores, minusInfinity).softmax(-1);
 }
 
-void show(NDList maps, String... titles) {
-    Plots.heatmaps(NDArrays.stack(maps).expandDims(0))
-            .xlabel("Keys")
-            .ylabel("Queries")
-            .titles(titles)
-            .figsize(8, 3)
-            .cmap(ColorMap.BLUES)
-            .show();
-}
-
 Engine.getInstance().setRandomSeed(0);
 var position = manager.arange(5);
 var isReal = position.lt(3).broadcast(5, 5); // three real keys, two of padding
 var causalMask = position.lte(position.expandDims(1)); // no later key
 scores = manager.randomNormal(new Shape(5, 5));
-var masks = Stream.of(isReal, causalMask, isReal.logicalAnd(causalMask));
-show(
-        new NDList(masks.map(mask -> maskedWeights(scores, mask)).toList()),
-        "Padding", "Causal", "Both");
+var masks = List.of(isReal, causalMask, isReal.logicalAnd(causalMask));
+maps = new NDList(masks.stream().map(mask -> maskedWeights(scores, mask)).toList());
+Plots.heatmaps(NDArrays.stack(maps).expandDims(0))
+        .xlabel("Keys")
+        .ylabel("Queries")
+        .titles("Padding", "Causal", "Both")
+        .figsize(8, 3)
+        .cmap(ColorMap.BLUES)
+        .show();
 
 // %% last-queries
 /** Return the scaled attention of these queries over X, with these masks. */
 NDArray maskedAttention(
-        DotProductAttention layer, NDArray queries, NDArray X, Map<String, Object> masks) {
+        DotProductAttention layer,
+        NDArray queries,
+        NDArray X,
+        Map<String, Object> masks) {
     var inputs = new NDList(queries, X, X);
     return layer.forward(parameters, inputs, false, new PairList<>(masks)).head();
 }
@@ -402,7 +426,8 @@ var outputLastTwo = maskedAttention(layer, X.get(":, -2:"), X, Map.of("causal", 
 var keysSeen = layer.attentionWeights().get(0).gt(0).sum(new int[] {1}).toLongArray();
 System.out.println("two queries: keys seen " + Arrays.toString(keysSeen));
 float difference = largestDifference(outputLastTwo, outputAll.get(":, -2:"));
-System.out.println("from the last two of five: largest difference %.4f".formatted(difference));
+System.out.println(
+        "from the last two of five: largest difference %.4f".formatted(difference));
 
 // %% empty-row
 void printRow(String name, NDArray weights) {
@@ -422,37 +447,51 @@ maskedAttention(layer, X, X, Map.of("causal", true, "scoreBias", bias));
 printRow("the layer: ", layer.attentionWeights().get(0).get(0));
 
 // %% dictionaries
+String LETTERS = "abcdefghijklmnopqrstuvwxyz";
+
 record Examples(NDList inputs, NDArray answers) {}
 
-/** Draw entries (a letter and a digit each), letters to ask for, and the answers. */
+/**
+ * Draw entries (a letter and a digit each), letters to ask for, and the answers.
+ *
+ * <p>Return four arrays of whole numbers, each of shape (count, size).
+ */
 Examples drawDictionaries(NDManager manager, int count, int size) {
     // no letter twice
     var alphabets = manager.randomUniform(0, 1, new Shape(count, 26)).argSort(1);
     var letters = alphabets.get(":, :{}", size);
     var digits = manager.randomInteger(0, 10, new Shape(count, size), DataType.INT64);
     var order = manager.randomUniform(0, 1, new Shape(count, size)).argSort(1);
-    var inputs = new NDList(letters, digits, letters.gather(order, 1));
-    return new Examples(inputs, digits.gather(order, 1));
+    var questions = letters.gather(order, 1);
+    var answers = digits.gather(order, 1);
+    return new Examples(new NDList(letters, digits, questions), answers);
 }
 
-String formatPairs(NDArray letters, NDArray digits) {
-    long[] x = letters.toLongArray(), y = digits.toLongArray();
-    return IntStream.range(0, x.length)
-            .mapToObj(i -> (char) ('a' + x[i]) + "" + y[i])
-            .collect(Collectors.joining(" "));
+/** Return names such as p2, for one dictionary's entries. */
+List<String> namePairs(NDArray letters, NDArray digits) {
+    var pairs = new ArrayList<String>();
+    for (int i = 0; i < letters.size(); i++) {
+        char letter = LETTERS.charAt((int) letters.getLong(i));
+        pairs.add("" + letter + digits.getLong(i));
+    }
+    return pairs;
 }
 
 var samples = drawDictionaries(manager, 3, 6);
 for (int i = 0; i < 3; i++) {
-    NDArray letters = samples.inputs().get(0).get(i), digits = samples.inputs().get(1).get(i);
-    NDArray questions = samples.inputs().get(2).get(i), answers = samples.answers().get(i);
-    System.out.println(formatPairs(letters, digits) + "  ->  " + formatPairs(questions, answers));
+    var letters = samples.inputs().get(0).get(i);
+    var digits = samples.inputs().get(1).get(i);
+    var questions = samples.inputs().get(2).get(i);
+    var answers = samples.answers().get(i);
+    System.out.print(String.join(" ", namePairs(letters, digits)));
+    System.out.println("  ->  " + String.join(" ", namePairs(questions, answers)));
 }
 
 // %% look-up
 /** Make a table with a vector for each letter or digit. */
 Block makeEmbedding(int size) {
-    var table = new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(32).build();
+    var builder = new IdEmbedding.Builder();
+    var table = builder.setDictionarySize(size).setEmbeddingSize(32).build();
     table.setInitializer(new NormalInitializer(1), Parameter.Type.WEIGHT);
     return table;
 }
@@ -465,28 +504,33 @@ class LookUp extends AbstractBlock {
     final Block W_k = addChildBlock("W_k", makeProjection(32, false));
     final Block W_v = addChildBlock("W_v", makeProjection(32, false));
     final Block output = addChildBlock("output", makeProjection(10, true));
-    NDArray weights;
+    NDArray attentionWeights;
 
     /** Take the entries' letters and digits, and the letters asked for. */
     @Override
     protected NDList forwardInternal(
-            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
-        var entries = evaluate(letter, inputs.get(0)).add(evaluate(digit, inputs.get(1)));
-        return new NDList(answer(evaluate(letter, inputs.get(2)), entries, entries));
+            ParameterStore store,
+            NDList inputs,
+            boolean training,
+            PairList<String, Object> options) {
+        var letters = inputs.get(0);
+        var digits = inputs.get(1);
+        var questions = inputs.get(2);
+        var entries = evaluate(letter, letters).add(evaluate(digit, digits));
+        return new NDList(answer(evaluate(letter, questions), entries, entries));
     }
 
     NDArray answer(NDArray queries, NDArray keys, NDArray values) {
-        weights = scores(queries, keys).softmax(-1);
-        return evaluate(output, weights.matMul(evaluate(W_v, values)));
-    }
-
-    NDArray scores(NDArray queries, NDArray keys) {
-        return scaledDot(evaluate(W_q, queries), evaluate(W_k, keys));
+        var scores = scaledDot(evaluate(W_q, queries), evaluate(W_k, keys));
+        attentionWeights = scores.softmax(-1);
+        return evaluate(output, attentionWeights.matMul(evaluate(W_v, values)));
     }
 
     @Override
-    protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
-        getChildren().values().forEach(block -> block.initialize(manager, type, new Shape(1, 32)));
+    protected void initializeChildBlocks(
+            NDManager manager, DataType type, Shape... inputShapes) {
+        var vectors = new Shape(1, 32);
+        getChildren().values().forEach(part -> part.initialize(manager, type, vectors));
     }
 
     @Override
@@ -500,36 +544,43 @@ class LookUp extends AbstractBlock {
 <B extends Block> B train(B model, int seed, Function<NDManager, Examples> draw) {
     Engine.getInstance().setRandomSeed(seed);
     initialize(model);
-    model.getParameters().values().forEach(part -> part.getArray().setRequiresGradient(true));
+    var weightsByName = model.getParameters();
+    weightsByName.values().forEach(each -> each.getArray().setRequiresGradient(true));
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.015f)).build();
     var loss = Loss.softmaxCrossEntropyLoss();
     for (int step = 0; step < 150; step++) {
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
-            var batch = draw.apply(scratch);
-            var logits = model.forward(parameters, batch.inputs(), true).head();
+            var examples = draw.apply(scratch);
+            var scores = model.forward(parameters, examples.inputs(), true).head();
             // DJL's loss takes a row for each answer.
-            var rows = new NDList(logits.reshape(-1, 10));
-            gradients.backward(loss.evaluate(new NDList(batch.answers().flatten()), rows));
+            var rows = new NDList(scores.reshape(-1, 10));
+            var answers = new NDList(examples.answers().flatten());
+            gradients.backward(loss.evaluate(answers, rows));
         }
-        model.getParameters().forEach(pair -> {
-            var weights = pair.getValue().getArray();
-            try (var gradient = weights.getGradient()) {
-                adam.update(pair.getKey(), weights, gradient);
+        for (var named : weightsByName) {
+            var array = named.getValue().getArray();
+            try (var gradient = array.getGradient()) {
+                adam.update(named.getKey(), array, gradient);
             }
-        });
+        }
     }
     return model;
 }
 
+Function<NDManager, Examples> drawBatch = scratch -> drawDictionaries(scratch, 64, 6);
+
+// %% accuracies
 /** Return how often the right digit has the highest score. */
-double accuracy(NDArray logits, NDArray answers) {
-    return logits.argMax(2).eq(answers).toType(DataType.FLOAT32, false).mean().getFloat();
+double accuracy(NDArray scores, NDArray answers) {
+    var isRight = scores.argMax(-1).eq(answers);
+    return isRight.toType(DataType.FLOAT32, false).mean().getFloat();
 }
 
 // The same questions for every model.
-var tests = new TreeMap<Integer, Examples>();
-for (int size : new int[] {6, 12, 26}) {
+var sizes = List.of(6, 12, 26);
+var tests = new LinkedHashMap<Integer, Examples>();
+for (int size : sizes) {
     tests.put(size, drawDictionaries(manager, 500, size));
 }
 
@@ -537,46 +588,49 @@ double testAccuracy(Block model, Examples test) {
     // All that a model computes from these is freed with this manager.
     try (var scratch = manager.newSubManager()) {
         scratch.tempAttachAll(test.inputs(), test.answers());
-        var logits = evaluate(model, test.inputs().toArray(NDArray[]::new));
-        return accuracy(logits, test.answers());
+        var scores = model.forward(parameters, test.inputs(), false).head();
+        return accuracy(scores, test.answers());
     }
 }
 
-/** Return the models' accuracies for each number of entries, from low to high. */
-Map<Integer, double[]> accuracyBySize(List<? extends Block> models) {
-    var accuracies = new TreeMap<Integer, double[]>();
-    tests.forEach((size, test) -> {
-        var runs = models.stream().mapToDouble(model -> testAccuracy(model, test));
-        accuracies.put(size, runs.sorted().toArray());
-    });
-    return accuracies;
+/** Return the share of right answers, (models, sizes). */
+double[][] accuracies(List<? extends Block> models) {
+    var shares = new ArrayList<double[]>();
+    for (var model : models) {
+        var row = DoubleStream.builder();
+        for (var test : tests.values()) {
+            row.add(testAccuracy(model, test));
+        }
+        shares.add(row.build().toArray());
+    }
+    return shares.toArray(double[][]::new);
 }
 
-Function<NDManager, Examples> drawBatch = scratch -> drawDictionaries(scratch, 64, 6);
 var seeds = List.of(0, 1, 2, 3, 4);
 var models = seeds.stream().map(seed -> train(new LookUp(), seed, drawBatch)).toList();
-var accuracies = accuracyBySize(models);
+var lookUpAccuracies = accuracies(models);
 
 // %% shares tags=["tolerance:absolute=0.02"]
-accuracies.forEach((size, runs) -> {
-    double low = runs[0], median = runs[2], high = runs[4];
-    System.out.printf("%2d entries: %.3f (%.3f-%.3f) right%n", size, median, low, high);
-});
+Ranges.print(Map.of("right", lookUpAccuracies), sizes, "entries", 3);
 
 // %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 Engine.getInstance().setRandomSeed(0);
 var example = drawDictionaries(manager, 1, 6);
-NDArray letters = example.inputs().get(0), digits = example.inputs().get(1);
-NDArray questions = example.inputs().get(2);
+var letters = example.inputs().get(0);
+var digits = example.inputs().get(1);
+var questions = example.inputs().get(2);
 evaluate(models.get(0), letters, digits, questions);
-System.out.println("entries:   " + formatPairs(letters, digits));
-var askedFor = LongStream.of(questions.toLongArray()).mapToObj(x -> "" + (char) ('a' + x));
-System.out.println("asked for: " + askedFor.collect(Collectors.joining(" ")));
-Plots.heatmaps(models.get(0).weights.expandDims(0))
+Plots.heatmaps(models.get(0).attentionWeights.expandDims(0))
         .xlabel("Entries")
         .ylabel("Letters asked for")
         .figsize(3.5, 3)
         .cmap(ColorMap.BLUES)
+        .xticklabels(namePairs(letters.get(0), digits.get(0)).toArray(String[]::new))
+        .yticklabels(
+                LongStream.of(questions.toLongArray())
+                        .mapToObj(letter -> "" + LETTERS.charAt((int) letter))
+                        .toArray(String[]::new))
+        .marks(questions.transpose().eq(letters))
         .show();
 
 // %% letters-in-keys
@@ -598,20 +652,21 @@ double[] partAccuracies = {
 };
 
 // %% letters-in-keys-shown tags=["tolerance:absolute=0.03"]
-var names = List.of(
-        "as trained",
-        "letters alone in the keys, digits alone in the values",
-        "digits alone in the keys",
-        "letters alone in the values");
+names =
+        List.of(
+                "as trained",
+                "letters alone in the keys, digits alone in the values",
+                "digits alone in the keys",
+                "letters alone in the values");
 for (int i = 0; i < names.size(); i++) {
     System.out.println("%.3f  %s".formatted(partAccuracies[i], names.get(i)));
 }
 
 // %% removed
 evaluate(model, letters, digits, questions);
-var heaviest = model.weights.argMax(2); // the entry each question looks at
+var heaviest = model.attentionWeights.argMax(2); // what each question looks at
 var isHeaviest = heaviest.oneHot(6).gt(0);
-scores = model.scores(queries, entries);
+scores = scaledDot(evaluate(model.W_q, queries), evaluate(model.W_k, entries));
 values = evaluate(model.W_v, entries);
 var othersOnly = maskedWeights(scores, isHeaviest.logicalNot()).matMul(values);
 var heaviestOnly = maskedWeights(scores, isHeaviest).matMul(values);
@@ -623,13 +678,17 @@ double[] maskedAccuracies = {
 // %% removed-shown tags=["tolerance:absolute=0.03"]
 names = List.of("that entry hidden", "that entry alone");
 for (int i = 0; i < names.size(); i++) {
-    System.out.println("%.3f  right with %s".formatted(maskedAccuracies[i], names.get(i)));
+    System.out.println(
+            "%.3f  right with %s".formatted(maskedAccuracies[i], names.get(i)));
 }
 
 // %% same-answer
 values = manager.create(new float[][] {{0, 0}, {1, 0}, {0, 1}, {1, 1}});
-var weightSets = List.<List<Number>>of(
-        List.of(0.5, 0, 0, 0.5), List.of(0, 0.5, 0.5, 0), List.of(0.25, 0.25, 0.25, 0.25));
+var weightSets =
+        List.<List<Number>>of(
+                List.of(0.5, 0, 0, 0.5),
+                List.of(0, 0.5, 0.5, 0),
+                List.of(0.25, 0.25, 0.25, 0.25));
 for (var weights : weightSets) {
     var numbers = weights.stream().mapToDouble(Number::doubleValue).toArray();
     var answer = manager.create(numbers).toType(DataType.FLOAT32, false).matMul(values);
@@ -653,40 +712,40 @@ var line = "largest difference: %.4f; places without a point nearby: %d";
 System.out.println(line.formatted(difference, numEmpty));
 
 // %% solution-width
-var widthsByCount = new LinkedHashMap<Integer, double[]>(); // from low to high
-for (int count : new int[] {20, 80, 320}) {
-    var runs = seeds.stream().mapToDouble(seed -> learnWidth(drawPoints(count, seed), 1, true));
-    widthsByCount.put(count, runs.sorted().toArray());
+var counts = List.of(20, 80, 320);
+var learnedWidths = new double[5][counts.size()];
+for (int seed = 0; seed < 5; seed++) {
+    for (int i = 0; i < counts.size(); i++) {
+        var fewPoints = drawPoints(counts.get(i), seed);
+        learnedWidths[seed][i] = learnWidth(fewPoints, 1, true);
+    }
 }
 
 // %% solution-width-shown
-widthsByCount.forEach((count, runs) -> {
-    double low = runs[0], median = runs[2], high = runs[4];
-    System.out.printf("%3d points: %.2f (%.2f-%.2f)%n", count, median, low, high);
-});
+Ranges.print(Map.of("width", learnedWidths), counts, "points");
 
 // %% solution-additive
 class AdditiveLookUp extends LookUp {
     final Block w = addChildBlock("w", makeProjection(1, false));
 
     @Override
-    NDArray scores(NDArray queries, NDArray keys) {
-        NDArray Q = evaluate(W_q, queries), K = evaluate(W_k, keys);
+    NDArray answer(NDArray queries, NDArray keys, NDArray values) {
+        var Q = evaluate(W_q, queries);
+        var K = evaluate(W_k, keys);
         var everyPair = Q.expandDims(2).add(K.expandDims(1));
-        return evaluate(w, everyPair.tanh()).squeeze(-1);
+        attentionWeights = evaluate(w, everyPair.tanh()).squeeze(-1).softmax(-1);
+        return evaluate(output, attentionWeights.matMul(evaluate(W_v, values)));
     }
 }
 
-var additiveModels = seeds.stream()
-        .map(seed -> train(new AdditiveLookUp(), seed, drawBatch))
-        .toList();
-accuracies = accuracyBySize(additiveModels);
+var additiveModels =
+        seeds.stream()
+                .map(seed -> train(new AdditiveLookUp(), seed, drawBatch))
+                .toList();
+var additiveAccuracies = accuracies(additiveModels);
 
 // %% solution-additive-shown tags=["tolerance:absolute=0.02"]
-accuracies.forEach((size, runs) -> {
-    double low = runs[0], median = runs[2], high = runs[4];
-    System.out.printf("%2d entries: %.3f (%.3f-%.3f) right%n", size, median, low, high);
-});
+Ranges.print(Map.of("right", additiveAccuracies), sizes, "entries", 3);
 
 // %% solution-reversal
 /** A model that writes digits backwards; a key is the sum of place and digit. */
@@ -695,21 +754,28 @@ class Reverser extends AbstractBlock {
     final Block query = addChildBlock("query", makeEmbedding(8));
     final Block place = addChildBlock("place", makeEmbedding(8));
     final Block output = addChildBlock("output", makeProjection(10, true));
-    NDArray weights;
+    NDArray attentionWeights;
 
     @Override
     protected NDList forwardInternal(
-            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
-        var digits = evaluate(digit, inputs.head());
-        var position = inputs.head().getManager().arange(8);
-        var keys = digits.add(evaluate(place, position));
-        weights = scaledDot(evaluate(query, position), keys).softmax(-1);
-        return new NDList(evaluate(output, weights.matMul(digits)));
+            ParameterStore store,
+            NDList inputs,
+            boolean training,
+            PairList<String, Object> options) {
+        var digits = inputs.head();
+        var position = digits.getManager().arange(8);
+        var queries = evaluate(query, position);
+        var values = evaluate(digit, digits);
+        var keys = values.add(evaluate(place, position));
+        attentionWeights = scaledDot(queries, keys).softmax(-1);
+        return new NDList(evaluate(output, attentionWeights.matMul(values)));
     }
 
     @Override
-    protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
-        getChildren().values().forEach(block -> block.initialize(manager, type, new Shape(1, 32)));
+    protected void initializeChildBlocks(
+            NDManager manager, DataType type, Shape... inputShapes) {
+        var vectors = new Shape(1, 32);
+        getChildren().values().forEach(part -> part.initialize(manager, type, vectors));
     }
 
     @Override
@@ -718,24 +784,28 @@ class Reverser extends AbstractBlock {
     }
 }
 
+// %% solution-reversers
 Examples drawReversals(NDManager manager, int count) {
     var digits = manager.randomInteger(0, 10, new Shape(count, 8), DataType.INT64);
     return new Examples(new NDList(digits), digits.flip(1));
 }
 
-var reversers = seeds.stream()
-        .map(seed -> train(new Reverser(), seed, scratch -> drawReversals(scratch, 64)))
-        .toList();
+Function<NDManager, Examples> drawReversalBatch = scratch -> drawReversals(scratch, 64);
+var reversers =
+        seeds.stream()
+                .map(seed -> train(new Reverser(), seed, drawReversalBatch))
+                .toList();
 digits = manager.randomInteger(0, 10, new Shape(500, 8), DataType.INT64);
-var reverserAccuracies = reversers.stream()
-        .map(reverser -> accuracy(evaluate(reverser, digits), digits.flip(1)))
-        .toList();
+var reverserAccuracies =
+        reversers.stream()
+                .map(reverser -> accuracy(evaluate(reverser, digits), digits.flip(1)))
+                .toList();
 
 // %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 System.out.print("right:");
 reverserAccuracies.forEach(share -> System.out.printf(" %.3f", share));
 System.out.println();
-Plots.heatmaps(reversers.get(0).weights.get(":1").expandDims(0))
+Plots.heatmaps(reversers.get(0).attentionWeights.get(":1").expandDims(0))
         .xlabel("Digits read")
         .ylabel("Digits written")
         .figsize(3.5, 3)
@@ -744,17 +814,21 @@ Plots.heatmaps(reversers.get(0).weights.get(":1").expandDims(0))
 
 // %% solution-twice
 letters = manager.create(new long[][] {{0, 1, 0, 2}, {0, 1, 0, 2}});
-digits = manager.create(new long[][] {{3, 5, 7, 9}, {7, 5, 3, 9}}); // a3 b5 a7 c9; a7 b5 a3 c9
+// a3 b5 a7 c9; a7 b5 a3 c9
+digits = manager.create(new long[][] {{3, 5, 7, 9}, {7, 5, 3, 9}});
 questions = manager.create(new long[][] {{0}, {0}});
-var predictions = models.stream()
-        .map(model -> evaluate(model, letters, digits, questions).argMax(-1).toLongArray())
-        .toList();
-var attentionMaps = models.stream().map(model -> model.weights.squeeze(1)).toList();
+var predictions = new ArrayList<long[]>();
+var attentionMaps = new ArrayList<NDArray>();
+for (var model : models) {
+    var scores = evaluate(model, letters, digits, questions);
+    predictions.add(scores.argMax(-1).toLongArray());
+    attentionMaps.add(model.attentionWeights.squeeze(1));
+}
 
 // %% solution-twice-shown tags=["nbval-ignore-output"]
 for (int i = 0; i < 2; i++) {
-    var entries = formatPairs(letters.get(i), digits.get(i));
-    System.out.println("weights of " + entries + ", and the answer to a:");
+    var pairs = String.join(" ", namePairs(letters.get(i), digits.get(i)));
+    System.out.println("weights of " + pairs + ", and the answer to a:");
     for (int seed = 0; seed < 5; seed++) {
         for (float weight : attentionMaps.get(seed).get(i).toFloatArray()) {
             System.out.printf("%.2f ", weight);

@@ -3,15 +3,14 @@
 
 # %% setup
 import math
-import statistics
 from functools import partial
-from operator import itemgetter
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from flax.training.train_state import TrainState
 
 from d2l_compat import jax as d2l
 
@@ -20,18 +19,18 @@ jax.config.update("jax_default_device", d2l.cpu())
 
 # %% price-list
 prices = {"apple": 50, "lemon": 40, "pear": 70}
-for fruit in "lemon", "lime":
+for fruit in ["lemon", "lime"]:
     print(f"{fruit}: {prices.get(fruit, 'not in the list')}")
 
 # %% soft-look-up
 fruits = ["apple", "lemon", "pear"]
-keys = d2l.tensor([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
-values = d2l.tensor([50.0, 40, 70])  # the price, in cents
-query = d2l.tensor([0.0, 1])  # a lime: not sweet, a little sour
+keys = jnp.array([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
+values = jnp.array([50.0, 40, 70])  # the price, in cents
+query = jnp.array([0.0, 1])  # a lime: not sweet, a little sour
 
 scores = keys @ query  # how well does each key fit?
-powers = jnp.exp(scores)
-weights = powers / powers.sum()  # softmax: positive, and they sum to 1
+exponentials = jnp.exp(scores)
+weights = exponentials / exponentials.sum()  # softmax: positive, and they sum to 1
 answer = weights @ values  # the average of the values, with these weights
 
 for score, weight, fruit in zip(scores, weights, fruits, strict=True):
@@ -39,7 +38,7 @@ for score, weight, fruit in zip(scores, weights, fruits, strict=True):
 print(f"a lime costs about {answer:.0f} cents")
 
 # %% from-soft-to-hard
-for factor in 0, 1, 3, 10:
+for factor in [0, 1, 3, 10]:
     weights = jax.nn.softmax(keys @ (factor * query))
     shares = "".join(f"{weight:8.3f}" for weight in weights)
     print(f"query times {factor:>2}:{shares}   {weights @ values:5.1f} cents")
@@ -53,8 +52,8 @@ def attend(queries, keys, values):
 
 
 # %% three-customers
-queries = d2l.tensor([[0.0, 1], [1, 0], [1, 1]])  # sour, sweet, both
-values = d2l.tensor([[50.0, 19], [40, 2], [70, 17]])  # cents, and grams of sugar
+queries = jnp.array([[0.0, 1], [1, 0], [1, 1]])  # sour, sweet, both
+values = jnp.array([[50.0, 19], [40, 2], [70, 17]])  # cents, and grams of sugar
 answers = attend(queries, keys, values)
 for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True):
     print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
@@ -68,11 +67,12 @@ def draw_normal(seed, *shapes):
     return [jax.random.normal(key, shape) for key, shape in pairs]
 
 
-batch = draw_normal(10, (2, 3, 4), (2, 5, 4), (2, 5, 6))
-print("queries", batch[0].shape)
-print("keys   ", batch[1].shape)
-print("values ", batch[2].shape)
-print("answers", attend(*batch).shape)
+queries, keys, values = draw_normal(10, (2, 3, 4), (2, 5, 4), (2, 5, 6))
+answers = attend(queries, keys, values)
+print("queries", queries.shape)
+print("keys   ", keys.shape)
+print("values ", values.shape)
+print("answers", answers.shape)
 
 
 # %% points
@@ -94,10 +94,10 @@ def closeness(queries, keys, width):
 
 
 x, y = draw_points(40, seed=2)
-grid = d2l.linspace(0, 5, 101)
-fits = {
-    width: jax.nn.softmax(closeness(grid, x, width)) @ y for width in (0.05, 0.3, 3)
-}
+grid = jnp.linspace(0, 5, 101)
+fits = {}
+for width in [0.05, 0.3, 3]:
+    fits[width] = jax.nn.softmax(closeness(grid, x, width)) @ y
 
 # %% three-widths
 d2l.plot(
@@ -111,9 +111,12 @@ d2l.plot(
 )
 
 # %% width-heatmaps
-maps = [jax.nn.softmax(closeness(x, x, width)) for width in fits]
+maps = []
+for width in fits:
+    weights = jax.nn.softmax(closeness(x, x, width))
+    maps.append(weights / weights.max())
 d2l.show_heatmaps(
-    d2l.stack([weights / weights.max() for weights in maps])[None],
+    jnp.stack(maps)[None],
     xlabel="Keys",
     ylabel="Queries",
     titles=[f"Width {width}" for width in fits],
@@ -134,25 +137,26 @@ def error(width, x, y, hide_itself=True):
 # %% learned-width
 @partial(jax.jit, static_argnames="hide_itself")
 def learn_width(x, y, start, hide_itself=True):
-    """Learn the width by gradient descent on its logarithm, which keeps it positive."""
+    """Learn the width, by Adam on its logarithm, which keeps it positive."""
+    optimizer = optax.adam(0.1)
 
     def loss(log_width):
         return error(jnp.exp(log_width), x, y, hide_itself)
 
     def step(_, state):
         log_width, adam_state = state
-        update, adam_state = adam.update(jax.grad(loss)(log_width), adam_state)
+        gradient = jax.grad(loss)(log_width)
+        update, adam_state = optimizer.update(gradient, adam_state)
         return optax.apply_updates(log_width, update), adam_state
 
     log_width = jnp.log(start)
-    adam = optax.adam(0.1)
-    state = log_width, adam.init(log_width)
+    state = (log_width, optimizer.init(log_width))
     log_width, _ = jax.lax.fori_loop(0, 100, step, state)
     return jnp.exp(log_width)
 
 
 # %% learned-widths
-for start in 0.1, 1:
+for start in [0.1, 1]:
     print(f"from {start}, without itself: {learn_width(x, y, start):.2f}")
 unmasked_width = learn_width(x, y, 1, hide_itself=False)
 print(f"from 1, itself among them: {unmasked_width:.2f}")
@@ -181,16 +185,18 @@ def additive(Q, K, W_q, W_k, w):
 Q, K, V = draw_normal(11, (2, 3, 8), (2, 5, 8), (2, 5, 8))
 scaled_layer = d2l.DotProductAttention(dropout=0)  # this layer has no parameters
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
-variables = jax.jit(additive_layer.init)(jax.random.key(12), Q, K, V)
+variables = additive_layer.init(jax.random.key(12), Q, K, V)
 scaled_output, _ = scaled_layer.apply({}, Q, K, V)
 additive_output, _ = additive_layer.apply(variables, Q, K, V)
 layer_outputs = [scaled_output, additive_output]
 
 parameters = variables["params"]
-W_q, W_k, w = (parameters[name]["kernel"] for name in ("W_q", "W_k", "w_v"))
+W_q = parameters["W_q"]["kernel"]
+W_k = parameters["W_k"]["kernel"]
+w = parameters["w_v"]["kernel"][:, 0]
 manual_outputs = [
     jax.nn.softmax(scaled_dot(Q, K)) @ V,
-    jax.nn.softmax(additive(Q, K, W_q, W_k, w[:, 0])) @ V,
+    jax.nn.softmax(additive(Q, K, W_q, W_k, w)) @ V,
 ]
 
 # %% two-layers-shown
@@ -205,8 +211,9 @@ for name, layer_output, output in zip(
 
 # %% own-function
 # JAX expects values as wide as the keys, and heads on the axis before the last.
-heads = (X[:, :, None] for X in (Q, K, V))
-framework_output = jax.nn.dot_product_attention(*heads)
+framework_output = jax.nn.dot_product_attention(
+    Q[:, :, None], K[:, :, None], V[:, :, None]
+)
 difference = jnp.abs(framework_output[:, :, 0] - manual_outputs[0]).max()
 print(f"JAX's own: largest difference {difference:.4f}")
 
@@ -236,8 +243,9 @@ slopes = {"unscaled": [], "scaled": []}
 # Queries and keys of all widths are cut from one sample.
 samples = jax.random.normal(jax.random.key(13), (1000, 11, 1024))
 for width in widths:
-    query, ten_keys = samples[:, :1, :width], samples[:, 1:, :width]
-    for name, score in ("unscaled", dot), ("scaled", scaled_dot):
+    query = samples[:, :1, :width]
+    ten_keys = samples[:, 1:, :width]
+    for name, score in [("unscaled", dot), ("scaled", scaled_dot)]:
         weights = jax.nn.softmax(score(query, ten_keys))[:, 0]
         largest_weights[name].append(weights.max(axis=1).mean())
         outer = weights[:, :, None] * weights[:, None]
@@ -248,7 +256,7 @@ for width in widths:
 powers = [math.log2(width) for width in widths]
 d2l.plot(
     powers,
-    [*largest_weights.values()],
+    list(largest_weights.values()),
     xlabel="log2(d)",
     ylabel="Largest weight",
     ylim=(0, 1.05),
@@ -259,7 +267,7 @@ d2l.plot(
 # %% slope
 d2l.plot(
     powers,
-    [*slopes.values()],
+    list(slopes.values()),
     xlabel="log2(d)",
     ylabel="Norm of the derivative",
     ylim=(0, 0.4),
@@ -274,24 +282,20 @@ def masked_weights(scores, is_visible):
     return jax.nn.softmax(jnp.where(is_visible, scores, -jnp.inf))
 
 
-def show(maps, titles):
-    d2l.show_heatmaps(
-        d2l.stack(maps)[None],
-        xlabel="Keys",
-        ylabel="Queries",
-        titles=titles,
-        figsize=(8, 3),
-        cmap="Blues",
-    )
-
-
 position = jnp.arange(5)
 is_real = jnp.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
 causal_mask = position <= position[:, None]  # no later key
 scores = jax.random.normal(jax.random.key(14), (5, 5))
-masks = is_real, causal_mask, is_real & causal_mask
+masks = [is_real, causal_mask, is_real & causal_mask]
 maps = [masked_weights(scores, mask) for mask in masks]
-show(maps, titles=["Padding", "Causal", "Both"])
+d2l.show_heatmaps(
+    jnp.stack(maps)[None],
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["Padding", "Causal", "Both"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
 
 # %% last-queries
 layer = d2l.DotProductAttention(dropout=0)
@@ -302,55 +306,74 @@ print("two queries: keys seen", (weights[0] > 0).sum(axis=-1).tolist())
 difference = jnp.abs(output_last_two - output_all[:, -2:]).max()
 print(f"from the last two of five: largest difference {difference:.4f}")
 
+
 # %% empty-row
+def print_row(name, weights):
+    print(name, *[f"{weight:5.2f}" for weight in weights])
+
+
 is_real = jnp.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
 weights = masked_weights(scores, is_real & causal_mask)
-print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+print_row("by hand:   ", weights[0])
 bias = jnp.where(is_real, 0.0, -jnp.inf)
 _, weights = layer.apply({}, X, X, X, causal=True, score_bias=bias)
-print("the layer: ", *(f"{weight:5.2f}" for weight in weights[0, 0]))
+print_row("the layer: ", weights[0, 0])
+
+# %% own-empty-row
+# As wide as the keys, as JAX asks; the last three numbers are zeros.
+identity = jnp.eye(5, 8)[None]  # with these values, the answers are the weights
+own_weights = jax.nn.dot_product_attention(
+    X[:, :, None],
+    X[:, :, None],
+    identity[:, :, None],
+    mask=(is_real & causal_mask)[None, None],
+)
+print_row("JAX's:     ", own_weights[0, 0, 0, :5])
 
 
 # %% dictionaries
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 def draw_dictionaries(rng, count, size=6):
-    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers.
+
+    Return four arrays of whole numbers, each of shape (count, size).
+    """
     # Drawn with NumPy, since JAX compiles for each new shape.
     letters = rng.random((count, 26)).argsort(axis=1)[:, :size]  # no letter twice
     digits = rng.integers(10, size=(count, size))
     order = rng.random((count, size)).argsort(axis=1)
-    questions, answers = (
-        np.take_along_axis(array, order, axis=1) for array in (letters, digits)
-    )
+    questions = np.take_along_axis(letters, order, axis=1)
+    answers = np.take_along_axis(digits, order, axis=1)
     return letters, digits, questions, answers
 
 
-def format_pairs(letters, digits):
-    return " ".join(f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
+def name_pairs(letters, digits):
+    """Return names such as p2, for one dictionary's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
-for letters, digits, questions, answers in zip(
-    *draw_dictionaries(np.random.default_rng(16), 3), strict=True
-):
-    print(format_pairs(letters, digits), " -> ", format_pairs(questions, answers))
+rng = np.random.default_rng(16)
+for letters, digits, questions, answers in zip(*draw_dictionaries(rng, 3), strict=True):
+    print(*name_pairs(letters, digits), " -> ", *name_pairs(questions, answers))
 
 
 # %% look-up
-def make_table(rows, width):
-    """Make a table of trainable vectors of variance 1; Flax draws shorter ones."""
-    return nn.Embed(rows, width, embedding_init=nn.initializers.normal(stddev=1))
-
-
 class LookUp(nn.Module):
     """A dictionary with learned queries, keys and values, which scores each digit."""
 
     num_hiddens: int = 32
 
     def setup(self):
-        width = self.num_hiddens
-        self.letter, self.digit = make_table(26, width), make_table(10, width)
-        self.W_q, self.W_k, self.W_v = (
-            nn.Dense(width, use_bias=False) for _ in range(3)
-        )
+        # Vectors of variance 1; Flax's default vectors are shorter.
+        normal = nn.initializers.normal(stddev=1)
+        self.letter = nn.Embed(26, self.num_hiddens, embedding_init=normal)
+        self.digit = nn.Embed(10, self.num_hiddens, embedding_init=normal)
+        self.W_q = nn.Dense(self.num_hiddens, use_bias=False)
+        self.W_k = nn.Dense(self.num_hiddens, use_bias=False)
+        self.W_v = nn.Dense(self.num_hiddens, use_bias=False)
         self.output = nn.Dense(10)
 
     def __call__(self, letters, digits, questions):
@@ -359,147 +382,149 @@ class LookUp(nn.Module):
 
     def answer(self, queries, keys, values):
         """Return a logit for each digit, and the weights."""
-        weights = jax.nn.softmax(scaled_dot(self.W_q(queries), self.W_k(keys)))
+        scores = scaled_dot(self.W_q(queries), self.W_k(keys))
+        weights = jax.nn.softmax(scores)
         return self.output(weights @ self.W_v(values)), weights
 
 
 # %% train
-@partial(jax.jit, static_argnums=0)  # compiled once for each kind of model
-def fit(model, keys, examples):
-    """Train one model for each key, side by side; return their variables."""
-    adam = optax.adam(0.015)
-
-    def loss(variables, inputs, answers):
-        logits, _ = model.apply(variables, *inputs)
-        return optax.softmax_cross_entropy_with_integer_labels(logits, answers).mean()
-
-    def step(state, batch):
-        variables, adam_state = state
-        *inputs, answers = batch
-        gradients = jax.grad(loss)(variables, inputs, answers)
-        updates, adam_state = adam.update(gradients, adam_state)
-        return (optax.apply_updates(variables, updates), adam_state), None
-
-    def train_one(key, examples):
-        *inputs, _ = (array[0] for array in examples)
-        variables = model.init(key, *inputs)
-        state = variables, adam.init(variables)
-        (variables, _), _ = jax.lax.scan(step, state, examples)
-        return variables
-
-    return jax.vmap(train_one)(keys, examples)
+optimizer = optax.adam(0.015)
 
 
-def fit_models(model, draw, seeds):
-    """Train a model for each seed in one pass over its examples, 64 at a time."""
-    samples = [draw(np.random.default_rng(seed), 150 * 64) for seed in seeds]
-    examples = [
-        np.stack(arrays).reshape(len(seeds), 150, 64, -1)
-        for arrays in zip(*samples, strict=True)
-    ]
-    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
-    variables = jax.tree.map(d2l.numpy, fit(model, keys, examples))
-    # A model that is bound to its variables can be called, and so can its parts.
-    return [
-        model.bind(jax.tree.map(itemgetter(i), variables)) for i in range(len(seeds))
-    ]
+def loss(params, apply, inputs, answers):
+    scores, _ = apply({"params": params}, *inputs)
+    return optax.softmax_cross_entropy_with_integer_labels(scores, answers).mean()
 
 
-def train(*seeds, model_class=LookUp):
-    return fit_models(model_class(), draw_dictionaries, seeds)
+@jax.jit  # compiled once for each module, since the state contains its `apply`
+def train_step(state, inputs, answers):
+    gradients = jax.grad(loss)(state.params, state.apply_fn, inputs, answers)
+    return state.apply_gradients(grads=gradients)
 
 
-@partial(jax.jit, static_argnums=0)
-def ask(model, variables, *inputs):
-    """Return a logit for each digit, and the weights."""
-    return model.apply(variables, *inputs)
+def train(module, seed):
+    """Train a module from this seed; return a model, the module with its variables."""
+    rng = np.random.default_rng(seed)
+    letters, digits, questions, _ = draw_dictionaries(rng, 1)  # only for their shapes
+    variables = module.init(jax.random.key(seed), letters, digits, questions)
+    state = TrainState.create(
+        apply_fn=module.apply, params=variables["params"], tx=optimizer
+    )
+    for _ in range(150):
+        letters, digits, questions, answers = draw_dictionaries(rng, 64)
+        state = train_step(state, (letters, digits, questions), answers)
+    return module, {"params": state.params}
 
 
+# %% accuracies
 # The same questions for every model.
-tests = {
-    size: draw_dictionaries(np.random.default_rng(17), 500, size)
-    for size in (6, 12, 26)
-}
+sizes = [6, 12, 26]
+rng = np.random.default_rng(17)
+tests = {size: draw_dictionaries(rng, 500, size) for size in sizes}
 
 
-def accuracy(model, size=6):
-    *inputs, answers = tests[size]
-    logits, _ = ask(*model.unbind(), *inputs)
-    return (d2l.numpy(logits).argmax(axis=-1) == answers).mean()
+def accuracies(models):
+    """Return the share of right answers, (models, sizes)."""
+    shares = []
+    for module, variables in models:
+        row = []
+        for letters, digits, questions, answers in tests.values():
+            scores, _ = module.apply(variables, letters, digits, questions)
+            predictions = scores.argmax(axis=-1)
+            row.append((predictions == answers).mean().item())
+        shares.append(row)
+    return shares
 
 
-models = train(*range(5))
-accuracies = {size: [accuracy(model, size) for model in models] for size in tests}
+module = LookUp()
+models = [train(module, seed) for seed in range(5)]
+look_up_accuracies = accuracies(models)
 
 # %% shares tags=["tolerance:absolute=0.02"]
-for size, runs in accuracies.items():
-    low, high = min(runs), max(runs)
-    print(
-        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
-    )
+d2l.print_ranges({"right": look_up_accuracies}, sizes, "entries", digits=3)
 
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
-letters, digits, questions, answers = draw_dictionaries(np.random.default_rng(18), 1)
-_, weights = ask(*models[0].unbind(), letters, digits, questions)
-print("entries:  ", format_pairs(letters[0], digits[0]))
-print("asked for:", " ".join(chr(97 + x) for x in questions[0]))
+rng = np.random.default_rng(18)
+letters, digits, questions, answers = draw_dictionaries(rng, 1)
+module, variables = models[0]
+_, weights = module.apply(variables, letters, digits, questions)
 d2l.show_heatmaps(
     weights[None],
     xlabel="Entries",
     ylabel="Letters asked for",
     figsize=(3.5, 3),
     cmap="Blues",
+    xticklabels=name_pairs(letters[0], digits[0]),
+    yticklabels=[LETTERS[letter] for letter in questions[0]],
+    marks=questions[0][:, None] == letters[0],
 )
 
+
 # %% letters-in-keys
+def answer_from_parts(module, letters, digits, questions):
+    """Return the logits for four choices of keys and values."""
+    queries = module.letter(questions)
+    letter_vectors = module.letter(letters)
+    digit_vectors = module.digit(digits)
+    entries = letter_vectors + digit_vectors
+    keys_and_values = [
+        (entries, entries),
+        (letter_vectors, digit_vectors),
+        (digit_vectors, entries),
+        (entries, letter_vectors),
+    ]
+    return [module.answer(queries, K, V)[0] for K, V in keys_and_values]
+
+
 letters, digits, questions, answers = tests[6]
-model = models[0]
-queries = model.letter(questions)
-letter_vectors = model.letter(letters)
-digit_vectors = model.digit(digits)
-entries = letter_vectors + digit_vectors
-keys_and_values = [
-    (entries, entries),
-    (letter_vectors, digit_vectors),
-    (digit_vectors, entries),
-    (entries, letter_vectors),
-]
-part_accuracies = [
-    (model.answer(queries, K, V)[0].argmax(axis=-1) == answers).mean()
-    for K, V in keys_and_values
-]
+module, variables = models[0]
+# Within `apply`, a function can use the module's parts.
+part_logits = module.apply(
+    variables, letters, digits, questions, method=answer_from_parts
+)
+part_accuracies = [(logits.argmax(axis=-1) == answers).mean() for logits in part_logits]
 
 # %% letters-in-keys-shown tags=["tolerance:absolute=0.03"]
-names = (
+names = [
     "as trained",
     "letters alone in the keys, digits alone in the values",
     "digits alone in the keys",
     "letters alone in the values",
-)
+]
 for share, name in zip(part_accuracies, names, strict=True):
     print(f"{share:.3f}  {name}")
 
+
 # %% removed
-_, weights = ask(*model.unbind(), letters, digits, questions)
-heaviest = weights.argmax(axis=-1)  # the entry each question looks at
-is_heaviest = jax.nn.one_hot(heaviest, 6, dtype=bool)
-scores = scaled_dot(model.W_q(queries), model.W_k(entries))
-others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
-heaviest_only = masked_weights(scores, is_heaviest) @ model.W_v(entries)
+def answer_with_masks(module, letters, digits, questions):
+    """Return the logits without the heaviest entry, and with it alone."""
+    queries = module.letter(questions)
+    entries = module.letter(letters) + module.digit(digits)
+    _, weights = module.answer(queries, entries, entries)
+    heaviest = weights.argmax(axis=-1)  # what each question looks at
+    is_heaviest = jax.nn.one_hot(heaviest, 6, dtype=bool)
+    scores = scaled_dot(module.W_q(queries), module.W_k(entries))
+    others_only = masked_weights(scores, ~is_heaviest) @ module.W_v(entries)
+    heaviest_only = masked_weights(scores, is_heaviest) @ module.W_v(entries)
+    return [module.output(Y) for Y in [others_only, heaviest_only]]
+
+
+masked_logits = module.apply(
+    variables, letters, digits, questions, method=answer_with_masks
+)
 masked_accuracies = [
-    (model.output(Y).argmax(axis=-1) == answers).mean()
-    for Y in (others_only, heaviest_only)
+    (logits.argmax(axis=-1) == answers).mean() for logits in masked_logits
 ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
-names = "that entry hidden", "that entry alone"
+names = ["that entry hidden", "that entry alone"]
 for share, name in zip(masked_accuracies, names, strict=True):
     print(f"{share:.3f}  right with {name}")
 
 # %% same-answer
-values = d2l.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])
-for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
-    print(weights, "->", (d2l.tensor(weights) @ values).tolist())
+values = jnp.array([[0.0, 0], [1, 0], [0, 1], [1, 1]])
+for weights in [[0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]]:
+    print(weights, "->", (jnp.array(weights) @ values).tolist())
 
 # %% solution-box
 is_near = jnp.abs(grid[:, None] - x) < 0.3
@@ -513,15 +538,17 @@ print(
 )
 
 # %% solution-width
-widths_by_count = {
-    count: [learn_width(*draw_points(count, seed), 1) for seed in range(5)]
-    for count in (20, 80, 320)
-}
+counts = [20, 80, 320]
+learned_widths = []
+for seed in range(5):
+    row = []
+    for count in counts:
+        x_few, y_few = draw_points(count, seed)
+        row.append(learn_width(x_few, y_few, start=1))
+    learned_widths.append(row)
 
 # %% solution-width-shown
-for count, runs in widths_by_count.items():
-    low, high = min(runs), max(runs)
-    print(f"{count:>3} points: {statistics.median(runs):.2f} ({low:.2f}-{high:.2f})")
+d2l.print_ranges({"width": learned_widths}, counts, "points")
 
 
 # %% solution-additive
@@ -532,21 +559,17 @@ class AdditiveLookUp(LookUp):
 
     def answer(self, queries, keys, values):
         every_pair = self.W_q(queries)[:, :, None] + self.W_k(keys)[:, None]
-        weights = jax.nn.softmax(self.w(jnp.tanh(every_pair)).squeeze(-1))
+        scores = self.w(jnp.tanh(every_pair)).squeeze(-1)
+        weights = jax.nn.softmax(scores)
         return self.output(weights @ self.W_v(values)), weights
 
 
-additive_models = train(*range(5), model_class=AdditiveLookUp)
-accuracies = {
-    size: [accuracy(model, size) for model in additive_models] for size in tests
-}
+module = AdditiveLookUp()
+additive_models = [train(module, seed) for seed in range(5)]
+additive_accuracies = accuracies(additive_models)
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]
-for size, runs in accuracies.items():
-    low, high = min(runs), max(runs)
-    print(
-        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
-    )
+d2l.print_ranges({"right": additive_accuracies}, sizes, "entries", digits=3)
 
 
 # %% solution-reversal
@@ -557,10 +580,10 @@ class Reverser(nn.Module):
     length: int = 8
 
     def setup(self):
-        self.digit = make_table(10, self.num_hiddens)
-        self.query, self.place = (
-            make_table(self.length, self.num_hiddens) for _ in range(2)
-        )
+        normal = nn.initializers.normal(stddev=1)
+        self.digit = nn.Embed(10, self.num_hiddens, embedding_init=normal)
+        self.query = nn.Embed(self.length, self.num_hiddens, embedding_init=normal)
+        self.place = nn.Embed(self.length, self.num_hiddens, embedding_init=normal)
         self.output = nn.Dense(10)
 
     def __call__(self, digits):
@@ -569,21 +592,35 @@ class Reverser(nn.Module):
         return self.output(weights @ self.digit(digits)), weights
 
 
-def draw_reversals(rng, count):
-    digits = rng.integers(10, size=(count, 8))
-    return digits, digits[:, ::-1]
+# %% solution-reversers
+def train_reverser(module, seed):
+    rng = np.random.default_rng(seed)
+    digits = rng.integers(10, size=(1, 8))  # only for its shape
+    variables = module.init(jax.random.key(seed), digits)
+    state = TrainState.create(
+        apply_fn=module.apply, params=variables["params"], tx=optimizer
+    )
+    for _ in range(150):
+        digits = rng.integers(10, size=(64, 8))
+        state = train_step(state, (digits,), digits[:, ::-1])
+    return module, {"params": state.params}
 
 
-reversers = fit_models(Reverser(), draw_reversals, range(5))
-digits, answers = draw_reversals(np.random.default_rng(20), 500)
-results = [ask(*reverser.unbind(), digits) for reverser in reversers]
-reverser_accuracies = [(Y.argmax(axis=-1) == answers).mean() for Y, _ in results]
+module = Reverser()
+reversers = [train_reverser(module, seed) for seed in range(5)]
+digits = np.random.default_rng(20).integers(10, size=(500, 8))
+reverser_accuracies = []
+for module, variables in reversers:
+    scores, _ = module.apply(variables, digits)
+    predictions = scores.argmax(axis=-1)
+    reverser_accuracies.append((predictions == digits[:, ::-1]).mean())
 
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 print("right:", *(f"{share:.3f}" for share in reverser_accuracies))
-_, weights = results[0]
+module, variables = reversers[0]
+_, weights = module.apply(variables, digits[:1])
 d2l.show_heatmaps(
-    weights[:1, None],
+    weights[:, None],
     xlabel="Digits read",
     ylabel="Digits written",
     figsize=(3.5, 3),
@@ -591,15 +628,19 @@ d2l.show_heatmaps(
 )
 
 # %% solution-twice
-letters = np.array([[0, 1, 0, 2]] * 2)
+letters = np.array([[0, 1, 0, 2], [0, 1, 0, 2]])
 digits = np.array([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
-questions = np.array([[0]] * 2)
-results = [ask(*model.unbind(), letters, digits, questions) for model in models]
-predictions = [logits.argmax(axis=-1)[:, 0] for logits, _ in results]
-attention_maps = [weights[:, 0] for _, weights in results]
+questions = np.array([[0], [0]])
+predictions = []
+attention_maps = []
+for module, variables in models:
+    scores, weights = module.apply(variables, letters, digits, questions)
+    predictions.append(scores.argmax(axis=-1)[:, 0])
+    attention_maps.append(weights[:, 0])
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]
 for i in range(2):
-    print(f"weights of {format_pairs(letters[i], digits[i])}, and the answer to a:")
+    pairs = " ".join(name_pairs(letters[i], digits[i]))
+    print(f"weights of {pairs}, and the answer to a:")
     for weights, prediction in zip(attention_maps, predictions, strict=True):
         print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(prediction[i]))

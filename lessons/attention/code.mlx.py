@@ -3,7 +3,6 @@
 
 # %% setup
 import math
-import statistics
 
 import mlx.core as mx
 from mlx import nn, optimizers
@@ -15,7 +14,7 @@ mx.random.seed(0)
 
 # %% price-list
 prices = {"apple": 50, "lemon": 40, "pear": 70}
-for fruit in "lemon", "lime":
+for fruit in ["lemon", "lime"]:
     print(f"{fruit}: {prices.get(fruit, 'not in the list')}")
 
 # %% soft-look-up
@@ -33,7 +32,7 @@ for score, weight, fruit in zip(scores, weights, fruits, strict=True):
 print(f"a lime costs about {answer:.0f} cents")
 
 # %% from-soft-to-hard
-for factor in 0, 1, 3, 10:
+for factor in [0, 1, 3, 10]:
     weights = mx.softmax(keys @ (factor * query), axis=-1)
     shares = "".join(f"{weight:8.3f}" for weight in weights)
     print(f"query times {factor:>2}:{shares}   {weights @ values:5.1f} cents")
@@ -53,13 +52,15 @@ answers = attend(queries, keys, values)
 for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True):
     print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
 
-
 # %% batches
-batch = [mx.random.normal(shape) for shape in ((2, 3, 4), (2, 5, 4), (2, 5, 6))]
-print("queries", tuple(batch[0].shape))
-print("keys   ", tuple(batch[1].shape))
-print("values ", tuple(batch[2].shape))
-print("answers", tuple(attend(*batch).shape))
+queries = mx.random.normal((2, 3, 4))
+keys = mx.random.normal((2, 5, 4))
+values = mx.random.normal((2, 5, 6))
+answers = attend(queries, keys, values)
+print("queries", tuple(queries.shape))
+print("keys   ", tuple(keys.shape))
+print("values ", tuple(values.shape))
+print("answers", tuple(answers.shape))
 
 
 # %% points
@@ -82,10 +83,9 @@ def closeness(queries, keys, width):
 
 x, y = draw_points(40, seed=0)
 grid = mx.linspace(0, 5, 101)
-fits = {
-    width: mx.softmax(closeness(grid, x, width), axis=-1) @ y
-    for width in (0.05, 0.3, 3)
-}
+fits = {}
+for width in [0.05, 0.3, 3]:
+    fits[width] = mx.softmax(closeness(grid, x, width), axis=-1) @ y
 
 # %% three-widths
 d2l.plot(
@@ -99,9 +99,12 @@ d2l.plot(
 )
 
 # %% width-heatmaps
-maps = [mx.softmax(closeness(x, x, width), axis=-1) for width in fits]
+maps = []
+for width in fits:
+    weights = mx.softmax(closeness(x, x, width), axis=-1)
+    maps.append(weights / weights.max())
 d2l.show_heatmaps(
-    mx.stack([weights / weights.max() for weights in maps])[None],
+    mx.stack(maps)[None],
     xlabel="Keys",
     ylabel="Queries",
     titles=[f"Width {width}" for width in fits],
@@ -120,13 +123,14 @@ def error(width, x, y, hide_itself=True):
 
 
 # %% learned-width
-def learn_width(x, y, start, **options):
-    """Learn the width by gradient descent on its logarithm, which keeps it positive."""
+def learn_width(x, y, start, hide_itself=True):
+    """Learn the width, by Adam on its logarithm, which keeps it positive."""
 
     def loss(parameters):
-        return error(parameters["log_width"].exp(), x, y, **options)
+        return error(parameters["log_width"].exp(), x, y, hide_itself)
 
     parameters = {"log_width": mx.array(math.log(start))}
+    # As in other frameworks; by default, MLX's Adam leaves this correction out.
     optimizer = optimizers.Adam(learning_rate=0.1, bias_correction=True)
     for _ in range(100):
         gradients = mx.grad(loss)(parameters)
@@ -137,7 +141,7 @@ def learn_width(x, y, start, **options):
 
 
 # %% learned-widths
-for start in 0.1, 1:
+for start in [0.1, 1]:
     print(f"from {start}, without itself: {learn_width(x, y, start):.2f}")
 unmasked_width = learn_width(x, y, 1, hide_itself=False)
 print(f"from 1, itself among them: {unmasked_width:.2f}")
@@ -163,16 +167,19 @@ def additive(Q, K, W_q, W_k, w):
 
 
 # %% two-layers
-Q, K, V = (mx.random.normal(shape) for shape in ((2, 3, 8), (2, 5, 8), (2, 5, 4)))
+Q = mx.random.normal((2, 3, 8))
+K = mx.random.normal((2, 5, 8))
+V = mx.random.normal((2, 5, 4))
 scaled_layer = d2l.DotProductAttention(dropout=0)
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
 layer_outputs = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
 
-parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
-W_q, W_k, w = (part.weight.T for part in parts)
+W_q = additive_layer.W_q.weight.T  # nn.Linear stores it transposed
+W_k = additive_layer.W_k.weight.T
+w = additive_layer.w_v.weight[0]
 manual_outputs = [
     mx.softmax(scaled_dot(Q, K), axis=-1) @ V,
-    mx.softmax(additive(Q, K, W_q, W_k, w[:, 0]), axis=-1) @ V,
+    mx.softmax(additive(Q, K, W_q, W_k, w), axis=-1) @ V,
 ]
 
 # %% two-layers-shown
@@ -187,7 +194,7 @@ for name, layer_output, output in zip(
 
 # %% own-function
 # MLX expects heads on the axis before the queries and keys; here there is one.
-heads = (X[:, None] for X in (Q, K, V))
+heads = [Q[:, None], K[:, None], V[:, None]]
 framework_output = mx.fast.scaled_dot_product_attention(*heads, scale=1 / math.sqrt(8))
 difference = (framework_output[:, 0] - manual_outputs[0]).abs().max()
 print(f"MLX's own: largest difference {difference:.4f}")
@@ -219,7 +226,7 @@ slopes = {"unscaled": [], "scaled": []}
 for width in widths:
     query = mx.random.normal((1000, 1, width))
     ten_keys = mx.random.normal((1000, 10, width))
-    for name, score in ("unscaled", dot), ("scaled", scaled_dot):
+    for name, score in [("unscaled", dot), ("scaled", scaled_dot)]:
         weights = mx.softmax(score(query, ten_keys), axis=-1)[:, 0]
         largest_weights[name].append(weights.max(axis=1).mean())
         outer = weights[:, :, None] * weights[:, None]
@@ -230,7 +237,7 @@ for width in widths:
 powers = [math.log2(width) for width in widths]
 d2l.plot(
     powers,
-    [*largest_weights.values()],
+    list(largest_weights.values()),
     xlabel="log2(d)",
     ylabel="Largest weight",
     ylim=(0, 1.05),
@@ -241,7 +248,7 @@ d2l.plot(
 # %% slope
 d2l.plot(
     powers,
-    [*slopes.values()],
+    list(slopes.values()),
     xlabel="log2(d)",
     ylabel="Norm of the derivative",
     ylim=(0, 0.4),
@@ -256,25 +263,21 @@ def masked_weights(scores, is_visible):
     return mx.softmax(mx.where(is_visible, scores, -math.inf), axis=-1)
 
 
-def show(maps, titles):
-    d2l.show_heatmaps(
-        mx.stack(maps)[None],
-        xlabel="Keys",
-        ylabel="Queries",
-        titles=titles,
-        figsize=(8, 3),
-        cmap="Blues",
-    )
-
-
 mx.random.seed(0)
 position = mx.arange(5)
 is_real = mx.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
 causal_mask = position <= position[:, None]  # no later key
 scores = mx.random.normal((5, 5))
-masks = is_real, causal_mask, is_real & causal_mask
+masks = [is_real, causal_mask, is_real & causal_mask]
 maps = [masked_weights(scores, mask) for mask in masks]
-show(maps, titles=["Padding", "Causal", "Both"])
+d2l.show_heatmaps(
+    mx.stack(maps)[None],
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["Padding", "Causal", "Both"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
 
 # %% last-queries
 mx.random.seed(0)
@@ -286,37 +289,57 @@ print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(axis=-1).to
 difference = (output_last_two - output_all[:, -2:]).abs().max()
 print(f"from the last two of five: largest difference {difference:.4f}")
 
+
 # %% empty-row
+def print_row(name, weights):
+    print(name, *[f"{weight:5.2f}" for weight in weights])
+
+
 is_real = mx.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
 weights = masked_weights(scores, is_real & causal_mask)
-print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+print_row("by hand:   ", weights[0])
 bias = mx.where(is_real, 0.0, -math.inf)
 layer(X, X, X, causal=True, score_bias=bias)
-print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
+print_row("the layer: ", layer.attention_weights[0, 0])
+
+# %% own-empty-row
+identity = mx.eye(5)[None]  # with these values, the answers are the weights
+heads = [X[:, None], X[:, None], identity[:, None]]
+is_visible = is_real & causal_mask
+added_mask = mx.where(is_visible, 0.0, -math.inf)
+for name, mask in [("MLX's, booleans:", is_visible), ("MLX's, added:   ", added_mask)]:
+    own_weights = mx.fast.scaled_dot_product_attention(
+        *heads, scale=1 / math.sqrt(8), mask=mask
+    )
+    print_row(name, own_weights[0, 0, 0])
 
 
 # %% dictionaries
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 def draw_dictionaries(count, size=6):
-    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers.
+
+    Return four arrays of whole numbers, each of shape (count, size).
+    """
     alphabets = mx.argsort(mx.random.uniform(shape=(count, 26)), axis=1)
     letters = alphabets[:, :size]  # no letter twice
     digits = mx.random.randint(0, 10, (count, size))
     order = mx.argsort(mx.random.uniform(shape=(count, size)), axis=1)
-    questions, answers = (
-        mx.take_along_axis(array, order, axis=1) for array in (letters, digits)
-    )
+    questions = mx.take_along_axis(letters, order, axis=1)
+    answers = mx.take_along_axis(digits, order, axis=1)
     return letters, digits, questions, answers
 
 
-def format_pairs(letters, digits):
-    return " ".join(
-        f"{chr(97 + x)}{y}"
-        for x, y in zip(letters.tolist(), digits.tolist(), strict=True)
-    )
+def name_pairs(letters, digits):
+    """Return names such as p2, for one dictionary's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
-    print(format_pairs(letters, digits), " -> ", format_pairs(questions, answers))
+    print(*name_pairs(letters, digits), " -> ", *name_pairs(questions, answers))
 
 
 # %% look-up
@@ -334,9 +357,9 @@ class LookUp(nn.Module):
         super().__init__()
         self.letter = make_table(26, num_hiddens)
         self.digit = make_table(10, num_hiddens)
-        self.W_q, self.W_k, self.W_v = (
-            nn.Linear(num_hiddens, num_hiddens, bias=False) for _ in range(3)
-        )
+        self.W_q = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        self.W_k = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        self.W_v = nn.Linear(num_hiddens, num_hiddens, bias=False)
         self.output = nn.Linear(num_hiddens, 10)
 
     def __call__(self, letters, digits, questions):
@@ -345,68 +368,71 @@ class LookUp(nn.Module):
 
     def answer(self, queries, keys, values):
         """Return a logit for each digit, and the weights."""
-        weights = mx.softmax(scaled_dot(self.W_q(queries), self.W_k(keys)), axis=-1)
+        scores = scaled_dot(self.W_q(queries), self.W_k(keys))
+        weights = mx.softmax(scores, axis=-1)
         return self.output(weights @ self.W_v(values)), weights
 
 
 # %% train
-def fit(model, draw):
-    """Train a model on new examples in each step, 64 at a time."""
+def loss(model, letters, digits, questions, answers):
+    logits, _ = model(letters, digits, questions)
+    return nn.losses.cross_entropy(logits, answers, reduction="mean")
+
+
+def train(seed, model_class=LookUp):
+    mx.random.seed(seed)
+    model = model_class()
     optimizer = optimizers.Adam(learning_rate=0.015, bias_correction=True)
-
-    def loss(*inputs, answers):
-        logits, _ = model(*inputs)
-        return nn.losses.cross_entropy(logits, answers, reduction="mean")
-
+    compute_gradients = nn.value_and_grad(model, loss)
     for _ in range(150):
-        *inputs, answers = draw(64)
-        _, gradients = nn.value_and_grad(model, loss)(*inputs, answers=answers)
+        letters, digits, questions, answers = draw_dictionaries(64)
+        _, gradients = compute_gradients(model, letters, digits, questions, answers)
         optimizer.update(model, gradients)
         mx.eval(model.parameters(), optimizer.state)  # compute now, as above
     return model
 
 
-def train(seed, model_class=LookUp):
-    mx.random.seed(seed)
-    return fit(model_class(), draw_dictionaries)
-
-
+# %% accuracies
 # The same questions for every model.
-tests = {size: draw_dictionaries(500, size) for size in (6, 12, 26)}
+sizes = [6, 12, 26]
+tests = {size: draw_dictionaries(500, size) for size in sizes}
 
 
-def accuracy(model, size=6):
-    *inputs, answers = tests[size]
-    logits, _ = model(*inputs)
-    return (logits.argmax(axis=-1) == answers).mean().item()
+def accuracies(models):
+    """Return the share of right answers, (models, sizes)."""
+    shares = []
+    for model in models:
+        row = []
+        for letters, digits, questions, answers in tests.values():
+            logits, _ = model(letters, digits, questions)
+            predictions = logits.argmax(axis=-1)
+            row.append((predictions == answers).mean().item())
+        shares.append(row)
+    return shares
 
 
 models = [train(seed) for seed in range(5)]
-accuracies = {size: [accuracy(model, size) for model in models] for size in tests}
+look_up_accuracies = accuracies(models)
 
 # %% shares tags=["tolerance:absolute=0.02"]
-for size, runs in accuracies.items():
-    low, high = min(runs), max(runs)
-    print(
-        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
-    )
+d2l.print_ranges({"right": look_up_accuracies}, sizes, "entries", digits=3)
 
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 mx.random.seed(0)
 letters, digits, questions, answers = draw_dictionaries(1)
 _, weights = models[0](letters, digits, questions)
-print("entries:  ", format_pairs(letters[0], digits[0]))
-print("asked for:", " ".join(chr(97 + x) for x in questions[0].tolist()))
 d2l.show_heatmaps(
     weights[None],
     xlabel="Entries",
     ylabel="Letters asked for",
     figsize=(3.5, 3),
     cmap="Blues",
+    xticklabels=name_pairs(letters[0], digits[0]),
+    yticklabels=[LETTERS[letter] for letter in questions[0]],
+    marks=questions[0][:, None] == letters[0],
 )
 
 # %% letters-in-keys
-mx.random.seed(0)
 letters, digits, questions, answers = tests[6]
 model = models[0]
 queries = model.letter(questions)
@@ -425,35 +451,35 @@ part_accuracies = [
 ]
 
 # %% letters-in-keys-shown tags=["tolerance:absolute=0.03"]
-names = (
+names = [
     "as trained",
     "letters alone in the keys, digits alone in the values",
     "digits alone in the keys",
     "letters alone in the values",
-)
+]
 for share, name in zip(part_accuracies, names, strict=True):
     print(f"{share:.3f}  {name}")
 
 # %% removed
 _, weights = model(letters, digits, questions)
-heaviest = weights.argmax(axis=-1)  # the entry each question looks at
+heaviest = weights.argmax(axis=-1)  # what each question looks at
 is_heaviest = heaviest[:, :, None] == mx.arange(6)
 scores = scaled_dot(model.W_q(queries), model.W_k(entries))
 others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
 heaviest_only = masked_weights(scores, is_heaviest) @ model.W_v(entries)
 masked_accuracies = [
     (model.output(Y).argmax(axis=-1) == answers).mean()
-    for Y in (others_only, heaviest_only)
+    for Y in [others_only, heaviest_only]
 ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
-names = "that entry hidden", "that entry alone"
+names = ["that entry hidden", "that entry alone"]
 for share, name in zip(masked_accuracies, names, strict=True):
     print(f"{share:.3f}  right with {name}")
 
 # %% same-answer
 values = mx.array([[0.0, 0], [1, 0], [0, 1], [1, 1]])
-for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
+for weights in [[0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]]:
     print(weights, "->", (mx.array(weights) @ values).tolist())
 
 # %% solution-box
@@ -468,15 +494,17 @@ print(
 )
 
 # %% solution-width
-widths_by_count = {
-    count: [learn_width(*draw_points(count, seed), 1) for seed in range(5)]
-    for count in (20, 80, 320)
-}
+counts = [20, 80, 320]
+learned_widths = []
+for seed in range(5):
+    row = []
+    for count in counts:
+        x_few, y_few = draw_points(count, seed)
+        row.append(learn_width(x_few, y_few, start=1))
+    learned_widths.append(row)
 
 # %% solution-width-shown
-for count, runs in widths_by_count.items():
-    low, high = min(runs), max(runs)
-    print(f"{count:>3} points: {statistics.median(runs):.2f} ({low:.2f}-{high:.2f})")
+d2l.print_ranges({"width": learned_widths}, counts, "points")
 
 
 # %% solution-additive
@@ -487,21 +515,16 @@ class AdditiveLookUp(LookUp):
 
     def answer(self, queries, keys, values):
         every_pair = self.W_q(queries)[:, :, None] + self.W_k(keys)[:, None]
-        weights = mx.softmax(self.w(mx.tanh(every_pair)).squeeze(-1), axis=-1)
+        scores = self.w(mx.tanh(every_pair)).squeeze(-1)
+        weights = mx.softmax(scores, axis=-1)
         return self.output(weights @ self.W_v(values)), weights
 
 
 additive_models = [train(seed, AdditiveLookUp) for seed in range(5)]
-accuracies = {
-    size: [accuracy(model, size) for model in additive_models] for size in tests
-}
+additive_accuracies = accuracies(additive_models)
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]
-for size, runs in accuracies.items():
-    low, high = min(runs), max(runs)
-    print(
-        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
-    )
+d2l.print_ranges({"right": additive_accuracies}, sizes, "entries", digits=3)
 
 
 # %% solution-reversal
@@ -511,7 +534,8 @@ class Reverser(nn.Module):
     def __init__(self, num_hiddens=32, length=8):
         super().__init__()
         self.digit = make_table(10, num_hiddens)
-        self.query, self.place = (make_table(length, num_hiddens) for _ in range(2))
+        self.query = make_table(length, num_hiddens)
+        self.place = make_table(length, num_hiddens)
         self.output = nn.Linear(num_hiddens, 10)
 
     def __call__(self, digits):
@@ -520,20 +544,31 @@ class Reverser(nn.Module):
         return self.output(weights @ self.digit(digits)), weights
 
 
-def draw_reversals(count):
-    digits = mx.random.randint(0, 10, (count, 8))
-    return digits, digits[:, ::-1]
+# %% solution-reversers
+def reverser_loss(model, digits):
+    logits, _ = model(digits)
+    return nn.losses.cross_entropy(logits, digits[:, ::-1], reduction="mean")
 
 
 def train_reverser(seed):
     mx.random.seed(seed)
-    return fit(Reverser(), draw_reversals)
+    model = Reverser()
+    optimizer = optimizers.Adam(learning_rate=0.015, bias_correction=True)
+    compute_gradients = nn.value_and_grad(model, reverser_loss)
+    for _ in range(150):
+        digits = mx.random.randint(0, 10, (64, 8))
+        _, gradients = compute_gradients(model, digits)
+        optimizer.update(model, gradients)
+        mx.eval(model.parameters(), optimizer.state)  # compute now, as above
+    return model
 
 
 reversers = [train_reverser(seed) for seed in range(5)]
-digits, answers = draw_reversals(500)
+digits = mx.random.randint(0, 10, (500, 8))
 results = [reverser(digits) for reverser in reversers]
-reverser_accuracies = [(Y.argmax(axis=-1) == answers).mean() for Y, _ in results]
+reverser_accuracies = [
+    (logits.argmax(axis=-1) == digits[:, ::-1]).mean() for logits, _ in results
+]
 
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 print("right:", *(f"{share:.3f}" for share in reverser_accuracies))
@@ -547,15 +582,19 @@ d2l.show_heatmaps(
 )
 
 # %% solution-twice
-letters = mx.array([[0, 1, 0, 2]] * 2)
+letters = mx.array([[0, 1, 0, 2], [0, 1, 0, 2]])
 digits = mx.array([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
-questions = mx.array([[0]] * 2)
-results = [model(letters, digits, questions) for model in models]
-predictions = [logits.argmax(axis=-1)[:, 0] for logits, _ in results]
-attention_maps = [weights[:, 0] for _, weights in results]
+questions = mx.array([[0], [0]])
+predictions = []
+attention_maps = []
+for model in models:
+    logits, weights = model(letters, digits, questions)
+    predictions.append(logits.argmax(axis=-1)[:, 0])
+    attention_maps.append(weights[:, 0])
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]
 for i in range(2):
-    print(f"weights of {format_pairs(letters[i], digits[i])}, and the answer to a:")
+    pairs = " ".join(name_pairs(letters[i], digits[i]))
+    print(f"weights of {pairs}, and the answer to a:")
     for weights, prediction in zip(attention_maps, predictions, strict=True):
         print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(prediction[i]))

@@ -3,7 +3,6 @@
 
 # %% setup
 import math
-import statistics
 
 from d2l_compat import paddle as d2l  # first: it turns down Paddle's log
 
@@ -13,20 +12,21 @@ from paddle.nn import functional as F
 
 paddle.seed(0)
 paddle.set_device(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
-# Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's default range is wider.
+# Weights from -1/sqrt(d) to 1/sqrt(d), where d is the mean of inputs and outputs;
+# Paddle's default range is wider.
 initializer = nn.initializer.XavierUniform(gain=1 / math.sqrt(3))
 nn.initializer.set_global_initializer(initializer)
 
 # %% price-list
 prices = {"apple": 50, "lemon": 40, "pear": 70}
-for fruit in "lemon", "lime":
+for fruit in ["lemon", "lime"]:
     print(f"{fruit}: {prices.get(fruit, 'not in the list')}")
 
 # %% soft-look-up
 fruits = ["apple", "lemon", "pear"]
-keys = d2l.tensor([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
-values = d2l.tensor([50.0, 40, 70])  # the price, in cents
-query = d2l.tensor([0.0, 1])  # a lime: not sweet, a little sour
+keys = paddle.to_tensor([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
+values = paddle.to_tensor([50.0, 40, 70])  # the price, in cents
+query = paddle.to_tensor([0.0, 1])  # a lime: not sweet, a little sour
 
 scores = keys @ query  # how well does each key fit?
 weights = scores.exp() / scores.exp().sum()  # softmax: positive, and they sum to 1
@@ -37,7 +37,7 @@ for score, weight, fruit in zip(scores, weights, fruits, strict=True):
 print(f"a lime costs about {answer:.0f} cents")
 
 # %% from-soft-to-hard
-for factor in 0, 1, 3, 10:
+for factor in [0, 1, 3, 10]:
     weights = F.softmax(keys @ (factor * query), axis=-1)
     shares = "".join(f"{weight:8.3f}" for weight in weights)
     print(f"query times {factor:>2}:{shares}   {weights @ values:5.1f} cents")
@@ -51,43 +51,46 @@ def attend(queries, keys, values):
 
 
 # %% three-customers
-queries = d2l.tensor([[0.0, 1], [1, 0], [1, 1]])  # sour, sweet, both
-values = d2l.tensor([[50.0, 19], [40, 2], [70, 17]])  # cents, and grams of sugar
+queries = paddle.to_tensor([[0.0, 1], [1, 0], [1, 1]])  # sour, sweet, both
+values = paddle.to_tensor([[50.0, 19], [40, 2], [70, 17]])  # cents, and grams of sugar
 answers = attend(queries, keys, values)
 for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True):
     print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
 
 # %% batches
-batch = [d2l.randn((2, 3, 4)), d2l.randn((2, 5, 4)), d2l.randn((2, 5, 6))]
-print("queries", tuple(batch[0].shape))
-print("keys   ", tuple(batch[1].shape))
-print("values ", tuple(batch[2].shape))
-print("answers", tuple(attend(*batch).shape))
+queries = paddle.randn([2, 3, 4])
+keys = paddle.randn([2, 5, 4])
+values = paddle.randn([2, 5, 6])
+answers = attend(queries, keys, values)
+print("queries", tuple(queries.shape))
+print("keys   ", tuple(keys.shape))
+print("values ", tuple(values.shape))
+print("answers", tuple(answers.shape))
 
 
 # %% points
 def curve(x):
-    return d2l.sin(2 * x) + x / 2
+    return paddle.sin(2 * x) + x / 2
 
 
 def draw_points(count, seed):
     """Draw noisy measurements of the curve at random x from 0 to 5."""
     paddle.seed(seed)
-    x = (5 * d2l.rand((count,))).sort()
-    return x, curve(x) + 0.3 * d2l.randn((count,))
+    x = (5 * paddle.rand([count])).sort()
+    return x, curve(x) + 0.3 * paddle.randn([count])
 
 
 # %% kernel-regression
 def closeness(queries, keys, width):
     """Return scores, the logarithm of a Gaussian kernel: shape (queries, keys)."""
-    return -((queries.unsqueeze(1) - keys) ** 2) / (2 * width**2)
+    return -((queries[:, None] - keys) ** 2) / (2 * width**2)
 
 
 x, y = draw_points(40, seed=2)  # with this seed the legend hides no point
-grid = d2l.linspace(0, 5, 101)
-fits = {
-    width: F.softmax(closeness(grid, x, width), axis=-1) @ y for width in (0.05, 0.3, 3)
-}
+grid = paddle.linspace(0, 5, 101)
+fits = {}
+for width in [0.05, 0.3, 3]:
+    fits[width] = F.softmax(closeness(grid, x, width), axis=-1) @ y
 
 # %% three-widths
 d2l.plot(
@@ -101,9 +104,12 @@ d2l.plot(
 )
 
 # %% width-heatmaps
-maps = [F.softmax(closeness(x, x, width), axis=-1) for width in fits]
+maps = []
+for width in fits:
+    weights = F.softmax(closeness(x, x, width), axis=-1)
+    maps.append(weights / weights.max())
 d2l.show_heatmaps(
-    d2l.stack([weights / weights.max() for weights in maps]).unsqueeze(0),
+    paddle.stack(maps).unsqueeze(0),
     xlabel="Keys",
     ylabel="Queries",
     titles=[f"Width {width}" for width in fits],
@@ -117,24 +123,24 @@ def error(width, x, y, hide_itself=True):
     """Return the mean squared error of predicting each point from others (or all)."""
     scores = closeness(x, x, width)
     if hide_itself:
-        scores = scores.masked_fill(d2l.eye(len(x)).astype(bool), -math.inf)
+        scores = scores.masked_fill(paddle.eye(len(x)).astype(bool), -math.inf)
     return ((F.softmax(scores, axis=-1) @ y - y) ** 2).mean()
 
 
 # %% learned-width
-def learn_width(x, y, start, **options):
-    """Learn the width by gradient descent on its logarithm, which keeps it positive."""
-    log_width = d2l.tensor(math.log(start), stop_gradient=False)
+def learn_width(x, y, start, hide_itself=True):
+    """Learn the width, by Adam on its logarithm, which keeps it positive."""
+    log_width = paddle.to_tensor(math.log(start), stop_gradient=False)
     optimizer = paddle.optimizer.Adam(0.1, parameters=[log_width])
     for _ in range(100):
-        error(log_width.exp(), x, y, **options).backward()
+        error(log_width.exp(), x, y, hide_itself).backward()
         optimizer.step()
         optimizer.clear_grad()
     return log_width.exp().item()
 
 
 # %% learned-widths
-for start in 0.1, 1:
+for start in [0.1, 1]:
     print(f"from {start}, without itself: {learn_width(x, y, start):.2f}")
 unmasked_width = learn_width(x, y, 1, hide_itself=False)
 print(f"from 1, itself among them: {unmasked_width:.2f}")
@@ -155,21 +161,24 @@ def bilinear(Q, K, W):
 
 def additive(Q, K, W_q, W_k, w):
     # shape (batch, queries, keys, num_hiddens)
-    every_pair = (Q @ W_q).unsqueeze(2) + (K @ W_k).unsqueeze(1)
-    return d2l.tanh(every_pair) @ w
+    every_pair = (Q @ W_q)[:, :, None] + (K @ W_k)[:, None]
+    return paddle.tanh(every_pair) @ w
 
 
 # %% two-layers
-Q, K, V = d2l.randn((2, 3, 8)), d2l.randn((2, 5, 8)), d2l.randn((2, 5, 4))
+Q = paddle.randn([2, 3, 8])
+K = paddle.randn([2, 5, 8])
+V = paddle.randn([2, 5, 4])
 scaled_layer = d2l.DotProductAttention(dropout=0)
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
 layer_outputs = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
 
-parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
-W_q, W_k, w = (part.weight for part in parts)
+W_q = additive_layer.W_q.weight
+W_k = additive_layer.W_k.weight
+w = additive_layer.w_v.weight[:, 0]
 manual_outputs = [
     F.softmax(scaled_dot(Q, K), axis=-1) @ V,
-    F.softmax(additive(Q, K, W_q, W_k, w[:, 0]), axis=-1) @ V,
+    F.softmax(additive(Q, K, W_q, W_k, w), axis=-1) @ V,
 ]
 
 # %% two-layers-shown
@@ -184,7 +193,7 @@ for name, layer_output, output in zip(
 
 # %% own-function
 # Paddle expects heads on the axis before the last; here there is one.
-heads = (X.unsqueeze(2) for X in (Q, K, V))
+heads = [Q.unsqueeze(2), K.unsqueeze(2), V.unsqueeze(2)]
 framework_output = F.scaled_dot_product_attention(*heads).squeeze(2)
 difference = (framework_output - manual_outputs[0]).abs().max()
 print(f"Paddle's own: largest difference {difference:.4f}")
@@ -192,7 +201,7 @@ print(f"Paddle's own: largest difference {difference:.4f}")
 
 # %% gaussian-or-dot
 def gaussian(Q, K):
-    return -((Q.unsqueeze(2) - K.unsqueeze(1)) ** 2).sum(axis=-1) / 2
+    return -((Q[:, :, None] - K[:, None]) ** 2).sum(axis=-1) / 2
 
 
 def weight_difference(Q, K):
@@ -214,11 +223,12 @@ widths = [2**power for power in range(2, 11)]
 largest_weights = {"unscaled": [], "scaled": []}
 slopes = {"unscaled": [], "scaled": []}
 for width in widths:
-    query, ten_keys = d2l.randn((1000, 1, width)), d2l.randn((1000, 10, width))
-    for name, score in ("unscaled", dot), ("scaled", scaled_dot):
+    query = paddle.randn([1000, 1, width])
+    ten_keys = paddle.randn([1000, 10, width])
+    for name, score in [("unscaled", dot), ("scaled", scaled_dot)]:
         weights = F.softmax(score(query, ten_keys), axis=-1)[:, 0]
         largest_weights[name].append(weights.max(axis=1).mean())
-        outer = weights.unsqueeze(2) * weights.unsqueeze(1)
+        outer = weights[:, :, None] * weights[:, None]
         derivative = paddle.diag_embed(weights) - outer
         # Over two axes, Paddle's default is the spectral norm.
         slopes[name].append(derivative.norm("fro", axis=[1, 2]).median())
@@ -227,7 +237,7 @@ for width in widths:
 powers = [math.log2(width) for width in widths]
 d2l.plot(
     powers,
-    [*largest_weights.values()],
+    list(largest_weights.values()),
     xlabel="log2(d)",
     ylabel="Largest weight",
     ylim=(0, 1.05),
@@ -238,7 +248,7 @@ d2l.plot(
 # %% slope
 d2l.plot(
     powers,
-    [*slopes.values()],
+    list(slopes.values()),
     xlabel="log2(d)",
     ylabel="Norm of the derivative",
     ylim=(0, 0.4),
@@ -251,86 +261,97 @@ d2l.plot(
 def masked_weights(scores, is_visible):
     """Take the softmax over the visible keys; the others get a weight of zero."""
     weights = F.softmax(scores.masked_fill(~is_visible, -math.inf), axis=-1)
-    # Paddle's softmax leaves hidden keys a weight of 1.6e-28; make it zero.
+    # Paddle's softmax leaves hidden keys a weight of about 1e-28; make it zero.
     weights = weights.masked_fill(~is_visible, 0)
     return weights / weights.sum(axis=-1, keepdim=True)
 
 
-def show(maps, titles):
-    d2l.show_heatmaps(
-        d2l.stack(maps).unsqueeze(0),
-        xlabel="Keys",
-        ylabel="Queries",
-        titles=titles,
-        figsize=(8, 3),
-        cmap="Blues",
-    )
-
-
-position = d2l.arange(5)
-is_real = (position < 3).expand([5, 5])  # three real keys, two of padding
-causal_mask = position <= position.unsqueeze(1)  # no later key
 paddle.seed(0)
-scores = d2l.randn((5, 5))
-masks = is_real, causal_mask, is_real & causal_mask
+position = paddle.arange(5)
+is_real = (position < 3).expand([5, 5])  # three real keys, two of padding
+causal_mask = position <= position[:, None]  # no later key
+scores = paddle.randn([5, 5])
+masks = [is_real, causal_mask, is_real & causal_mask]
 maps = [masked_weights(scores, mask) for mask in masks]
-show(maps, titles=["Padding", "Causal", "Both"])
+d2l.show_heatmaps(
+    paddle.stack(maps).unsqueeze(0),
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["Padding", "Causal", "Both"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
 
 # %% last-queries
 paddle.seed(0)
 layer = d2l.DotProductAttention(dropout=0)
-X = d2l.randn((1, 5, 8))
+X = paddle.randn([1, 5, 8])
 output_all = layer(X, X, X, causal=True)
 output_last_two = layer(X[:, -2:], X, X, causal=True)
 print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(axis=-1).tolist())
 difference = (output_last_two - output_all[:, -2:]).abs().max()
 print(f"from the last two of five: largest difference {difference:.4f}")
 
+
 # %% empty-row
+def print_row(name, weights):
+    print(name, *[f"{weight:5.2f}" for weight in weights])
+
+
 is_real = (position >= 2).expand([5, 5])  # here the padding comes first
 weights = masked_weights(scores, is_real & causal_mask)
-print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
-bias = d2l.zeros((5, 5)).masked_fill(~is_real, -math.inf)
+print_row("by hand:   ", weights[0])
+bias = paddle.zeros([5, 5]).masked_fill(~is_real, -math.inf)
 layer(X, X, X, causal=True, score_bias=bias)
-print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
+print_row("the layer: ", layer.attention_weights[0, 0])
+
+# %% own-empty-row
+identity = paddle.eye(5).unsqueeze(0)  # with these values, the answers are the weights
+heads = [X.unsqueeze(2), X.unsqueeze(2), identity.unsqueeze(2)]
+added_mask = paddle.zeros([5, 5]).masked_fill(~(is_real & causal_mask), -math.inf)
+own_weights = F.scaled_dot_product_attention(*heads, attn_mask=added_mask).squeeze(2)
+print_row("Paddle's:  ", own_weights[0, 0])
 
 
 # %% dictionaries
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 def draw_dictionaries(count, size=6):
-    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
-    letters = d2l.rand((count, 26)).argsort(axis=1)[:, :size]  # no letter twice
-    digits = paddle.randint(10, shape=(count, size))
-    order = d2l.rand((count, size)).argsort(axis=1)
-    questions, answers = (
-        array.take_along_axis(order, axis=1) for array in (letters, digits)
-    )
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers.
+
+    Return four arrays of whole numbers, each of shape (count, size).
+    """
+    letters = paddle.rand([count, 26]).argsort(axis=1)[:, :size]  # no letter twice
+    digits = paddle.randint(10, shape=[count, size])
+    order = paddle.rand([count, size]).argsort(axis=1)
+    questions = letters.take_along_axis(order, axis=1)
+    answers = digits.take_along_axis(order, axis=1)
     return letters, digits, questions, answers
 
 
-def format_pairs(letters, digits):
-    return " ".join(f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
+def name_pairs(letters, digits):
+    """Return names such as p2, for one dictionary's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
-    print(format_pairs(letters, digits), " -> ", format_pairs(questions, answers))
+    print(*name_pairs(letters, digits), " -> ", *name_pairs(questions, answers))
 
 
 # %% look-up
-def make_table(rows, width):
-    """Make a table of trainable vectors of variance 1."""
-    return nn.Embedding(rows, width, weight_attr=nn.initializer.Normal())
-
-
 class LookUp(nn.Layer):
     """A dictionary with learned queries, keys and values, which scores each digit."""
 
     def __init__(self, num_hiddens=32):
         super().__init__()
-        self.letter = make_table(26, num_hiddens)
-        self.digit = make_table(10, num_hiddens)
-        self.W_q, self.W_k, self.W_v = (
-            nn.Linear(num_hiddens, num_hiddens, bias_attr=False) for _ in range(3)
-        )
+        normal = nn.initializer.Normal()  # by default, vectors would be far shorter
+        self.letter = nn.Embedding(26, num_hiddens, weight_attr=normal)
+        self.digit = nn.Embedding(10, num_hiddens, weight_attr=normal)
+        self.W_q = nn.Linear(num_hiddens, num_hiddens, bias_attr=False)
+        self.W_k = nn.Linear(num_hiddens, num_hiddens, bias_attr=False)
+        self.W_v = nn.Linear(num_hiddens, num_hiddens, bias_attr=False)
         self.output = nn.Linear(num_hiddens, 10)
 
     def forward(self, letters, digits, questions):
@@ -339,8 +360,8 @@ class LookUp(nn.Layer):
 
     def answer(self, queries, keys, values):
         scores = scaled_dot(self.W_q(queries), self.W_k(keys))
-        self.weights = F.softmax(scores, axis=-1)
-        return self.output(self.weights @ self.W_v(values))
+        self.attention_weights = F.softmax(scores, axis=-1)
+        return self.output(self.attention_weights @ self.W_v(values))
 
 
 # %% train
@@ -349,48 +370,54 @@ def train(seed, model_class=LookUp):
     model = model_class()
     optimizer = paddle.optimizer.Adam(0.015, parameters=model.parameters())
     for _ in range(150):
-        *inputs, answers = draw_dictionaries(64)
-        loss = F.cross_entropy(model(*inputs), answers)
+        letters, digits, questions, answers = draw_dictionaries(64)
+        scores = model(letters, digits, questions)
+        loss = F.cross_entropy(scores, answers)
         loss.backward()
         optimizer.step()
         optimizer.clear_grad()
     return model
 
 
+# %% accuracies
 # The same questions for every model.
-tests = {size: draw_dictionaries(500, size) for size in (6, 12, 26)}
+sizes = [6, 12, 26]
+tests = {size: draw_dictionaries(500, size) for size in sizes}
 
 
-def accuracy(model, size=6):
-    *inputs, answers = tests[size]
-    with paddle.no_grad():
-        correct = model(*inputs).argmax(axis=-1) == answers
-    return correct.astype("float32").mean().item()
+def accuracies(models):
+    """Return the share of right answers, (models, sizes)."""
+    shares = []
+    for model in models:
+        row = []
+        for letters, digits, questions, answers in tests.values():
+            with paddle.no_grad():
+                predictions = model(letters, digits, questions).argmax(axis=-1)
+            row.append((predictions == answers).astype("float32").mean().item())
+        shares.append(row)
+    return shares
 
 
 models = [train(seed) for seed in range(5)]
-accuracies = {size: [accuracy(model, size) for model in models] for size in tests}
+look_up_accuracies = accuracies(models)
 
 # %% shares tags=["tolerance:absolute=0.02"]
-for size, runs in accuracies.items():
-    low, high = min(runs), max(runs)
-    print(
-        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
-    )
+d2l.print_ranges({"right": look_up_accuracies}, sizes, "entries", digits=3)
 
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 paddle.seed(0)
 letters, digits, questions, answers = draw_dictionaries(1)
 with paddle.no_grad():
     models[0](letters, digits, questions)
-print("entries:  ", format_pairs(letters[0], digits[0]))
-print("asked for:", " ".join(chr(97 + x) for x in questions[0]))
 d2l.show_heatmaps(
-    models[0].weights.unsqueeze(0),
+    models[0].attention_weights.unsqueeze(0),
     xlabel="Entries",
     ylabel="Letters asked for",
     figsize=(3.5, 3),
     cmap="Blues",
+    xticklabels=name_pairs(letters[0], digits[0]),
+    yticklabels=[LETTERS[letter] for letter in questions[0]],
+    marks=questions[0][:, None] == letters[0],
 )
 
 # %% letters-in-keys
@@ -407,48 +434,48 @@ with paddle.no_grad():
         (digit_vectors, entries),
         (entries, letter_vectors),
     ]
-    predictions = [model.answer(queries, K, V).argmax(-1) for K, V in keys_and_values]
     part_accuracies = [
-        (prediction == answers).astype("float32").mean() for prediction in predictions
+        (model.answer(queries, K, V).argmax(-1) == answers).astype("float32").mean()
+        for K, V in keys_and_values
     ]
 
 # %% letters-in-keys-shown tags=["tolerance:absolute=0.03"]
-names = (
+names = [
     "as trained",
     "letters alone in the keys, digits alone in the values",
     "digits alone in the keys",
     "letters alone in the values",
-)
+]
 for share, name in zip(part_accuracies, names, strict=True):
     print(f"{share:.3f}  {name}")
 
 # %% removed
 with paddle.no_grad():
     model(letters, digits, questions)
-    heaviest = model.weights.argmax(axis=-1)  # the entry each question looks at
+    heaviest = model.attention_weights.argmax(axis=-1)  # what each question looks at
     is_heaviest = F.one_hot(heaviest, 6).astype(bool)
     scores = scaled_dot(model.W_q(queries), model.W_k(entries))
     others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
     heaviest_only = masked_weights(scores, is_heaviest) @ model.W_v(entries)
     masked_accuracies = [
         (model.output(Y).argmax(axis=-1) == answers).astype("float32").mean()
-        for Y in (others_only, heaviest_only)
+        for Y in [others_only, heaviest_only]
     ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
-names = "that entry hidden", "that entry alone"
+names = ["that entry hidden", "that entry alone"]
 for share, name in zip(masked_accuracies, names, strict=True):
     print(f"{share:.3f}  right with {name}")
 
 # %% same-answer
-values = d2l.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])
-for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
-    print(weights, "->", (d2l.tensor(weights) @ values).tolist())
+values = paddle.to_tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])
+for weights in [[0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]]:
+    print(weights, "->", (paddle.to_tensor(weights) @ values).tolist())
 
 # %% solution-box
-is_near = (grid.unsqueeze(1) - x).abs() < 0.3
-box = masked_weights(d2l.zeros((101, 40)), is_near) @ y
-means = d2l.stack([y[nearby].mean() for nearby in is_near])
+is_near = (grid[:, None] - x).abs() < 0.3
+box = masked_weights(paddle.zeros([101, 40]), is_near) @ y
+means = paddle.stack([y[nearby].mean() for nearby in is_near])
 has_point = is_near.any(axis=1)
 difference = (box - means)[has_point].abs().max()
 print(
@@ -457,15 +484,17 @@ print(
 )
 
 # %% solution-width
-widths_by_count = {
-    count: [learn_width(*draw_points(count, seed), 1) for seed in range(5)]
-    for count in (20, 80, 320)
-}
+counts = [20, 80, 320]
+learned_widths = []
+for seed in range(5):
+    row = []
+    for count in counts:
+        x_few, y_few = draw_points(count, seed)
+        row.append(learn_width(x_few, y_few, start=1))
+    learned_widths.append(row)
 
 # %% solution-width-shown
-for count, runs in widths_by_count.items():
-    low, high = min(runs), max(runs)
-    print(f"{count:>3} points: {statistics.median(runs):.2f} ({low:.2f}-{high:.2f})")
+d2l.print_ranges({"width": learned_widths}, counts, "points")
 
 
 # %% solution-additive
@@ -475,23 +504,17 @@ class AdditiveLookUp(LookUp):
         self.w = nn.Linear(num_hiddens, 1, bias_attr=False)
 
     def answer(self, queries, keys, values):
-        every_pair = self.W_q(queries).unsqueeze(2) + self.W_k(keys).unsqueeze(1)
-        scores = self.w(d2l.tanh(every_pair)).squeeze(-1)
-        self.weights = F.softmax(scores, axis=-1)
-        return self.output(self.weights @ self.W_v(values))
+        every_pair = self.W_q(queries)[:, :, None] + self.W_k(keys)[:, None]
+        scores = self.w(paddle.tanh(every_pair)).squeeze(-1)
+        self.attention_weights = F.softmax(scores, axis=-1)
+        return self.output(self.attention_weights @ self.W_v(values))
 
 
 additive_models = [train(seed, AdditiveLookUp) for seed in range(5)]
-accuracies = {
-    size: [accuracy(model, size) for model in additive_models] for size in tests
-}
+additive_accuracies = accuracies(additive_models)
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]
-for size, runs in accuracies.items():
-    low, high = min(runs), max(runs)
-    print(
-        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
-    )
+d2l.print_ranges({"right": additive_accuracies}, sizes, "entries", digits=3)
 
 
 # %% solution-reversal
@@ -500,22 +523,25 @@ class Reverser(nn.Layer):
 
     def __init__(self, num_hiddens=32, length=8):
         super().__init__()
-        self.digit = make_table(10, num_hiddens)
-        self.query, self.place = (make_table(length, num_hiddens) for _ in range(2))
+        normal = nn.initializer.Normal()
+        self.digit = nn.Embedding(10, num_hiddens, weight_attr=normal)
+        self.query = nn.Embedding(length, num_hiddens, weight_attr=normal)
+        self.place = nn.Embedding(length, num_hiddens, weight_attr=normal)
         self.output = nn.Linear(num_hiddens, 10)
 
     def forward(self, digits):
         keys = self.place.weight + self.digit(digits)
-        self.weights = F.softmax(scaled_dot(self.query.weight, keys), axis=-1)
-        return self.output(self.weights @ self.digit(digits))
+        self.attention_weights = F.softmax(scaled_dot(self.query.weight, keys), axis=-1)
+        return self.output(self.attention_weights @ self.digit(digits))
 
 
+# %% solution-reversers
 def train_reverser(seed):
     paddle.seed(seed)
     model = Reverser()
     optimizer = paddle.optimizer.Adam(0.015, parameters=model.parameters())
     for _ in range(150):
-        digits = paddle.randint(10, shape=(64, 8))
+        digits = paddle.randint(10, shape=[64, 8])
         loss = F.cross_entropy(model(digits), digits.flip(1))
         loss.backward()
         optimizer.step()
@@ -524,7 +550,7 @@ def train_reverser(seed):
 
 
 reversers = [train_reverser(seed) for seed in range(5)]
-digits = paddle.randint(10, shape=(500, 8))
+digits = paddle.randint(10, shape=[500, 8])
 with paddle.no_grad():
     reverser_accuracies = [
         (reverser(digits).argmax(axis=-1) == digits.flip(1)).astype("float32").mean()
@@ -534,7 +560,7 @@ with paddle.no_grad():
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 print("right:", *(f"{share:.3f}" for share in reverser_accuracies))
 d2l.show_heatmaps(
-    reversers[0].weights[:1].unsqueeze(1),
+    reversers[0].attention_weights[:1].unsqueeze(1),
     xlabel="Digits read",
     ylabel="Digits written",
     figsize=(3.5, 3),
@@ -542,17 +568,19 @@ d2l.show_heatmaps(
 )
 
 # %% solution-twice
-letters = d2l.tensor([[0, 1, 0, 2]] * 2)
-digits = d2l.tensor([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
-questions = d2l.tensor([[0]] * 2)
-with paddle.no_grad():
-    predictions = [
-        model(letters, digits, questions).argmax(axis=-1)[:, 0] for model in models
-    ]
-attention_maps = [model.weights[:, 0] for model in models]
+letters = paddle.to_tensor([[0, 1, 0, 2], [0, 1, 0, 2]])
+digits = paddle.to_tensor([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
+questions = paddle.to_tensor([[0], [0]])
+predictions = []
+attention_maps = []
+for model in models:
+    with paddle.no_grad():
+        predictions.append(model(letters, digits, questions).argmax(axis=-1)[:, 0])
+    attention_maps.append(model.attention_weights[:, 0])
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]
 for i in range(2):
-    print(f"weights of {format_pairs(letters[i], digits[i])}, and the answer to a:")
+    pairs = " ".join(name_pairs(letters[i], digits[i]))
+    print(f"weights of {pairs}, and the answer to a:")
     for weights, prediction in zip(attention_maps, predictions, strict=True):
         print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(prediction[i]))

@@ -3,7 +3,6 @@
 
 # %% setup
 import math
-import statistics
 
 import torch
 from torch import nn
@@ -14,7 +13,7 @@ _ = torch.manual_seed(0)
 
 # %% price-list
 prices = {"apple": 50, "lemon": 40, "pear": 70}
-for fruit in "lemon", "lime":
+for fruit in ["lemon", "lime"]:
     print(f"{fruit}: {prices.get(fruit, 'not in the list')}")
 
 # %% soft-look-up
@@ -32,7 +31,7 @@ for score, weight, fruit in zip(scores, weights, fruits, strict=True):
 print(f"a lime costs about {answer:.0f} cents")
 
 # %% from-soft-to-hard
-for factor in 0, 1, 3, 10:
+for factor in [0, 1, 3, 10]:
     weights = (keys @ (factor * query)).softmax(dim=-1)
     shares = "".join(f"{weight:8.3f}" for weight in weights)
     print(f"query times {factor:>2}:{shares}   {weights @ values:5.1f} cents")
@@ -53,11 +52,14 @@ for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True)
     print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
 
 # %% batches
-batch = [torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.randn(2, 5, 6)]
-print("queries", tuple(batch[0].shape))
-print("keys   ", tuple(batch[1].shape))
-print("values ", tuple(batch[2].shape))
-print("answers", tuple(attend(*batch).shape))
+queries = torch.randn(2, 3, 4)
+keys = torch.randn(2, 5, 4)
+values = torch.randn(2, 5, 6)
+answers = attend(queries, keys, values)
+print("queries", tuple(queries.shape))
+print("keys   ", tuple(keys.shape))
+print("values ", tuple(values.shape))
+print("answers", tuple(answers.shape))
 
 
 # %% points
@@ -80,9 +82,9 @@ def closeness(queries, keys, width):
 
 x, y = draw_points(40, seed=0)
 grid = torch.linspace(0, 5, 101)
-fits = {
-    width: closeness(grid, x, width).softmax(dim=-1) @ y for width in (0.05, 0.3, 3)
-}
+fits = {}
+for width in [0.05, 0.3, 3]:
+    fits[width] = closeness(grid, x, width).softmax(dim=-1) @ y
 
 # %% three-widths
 d2l.plot(
@@ -96,9 +98,12 @@ d2l.plot(
 )
 
 # %% width-heatmaps
-maps = [closeness(x, x, width).softmax(dim=-1) for width in fits]
+maps = []
+for width in fits:
+    weights = closeness(x, x, width).softmax(dim=-1)
+    maps.append(weights / weights.max())
 d2l.show_heatmaps(
-    torch.stack([weights / weights.max() for weights in maps])[None],
+    torch.stack(maps)[None],
     xlabel="Keys",
     ylabel="Queries",
     titles=[f"Width {width}" for width in fits],
@@ -117,19 +122,19 @@ def error(width, x, y, hide_itself=True):
 
 
 # %% learned-width
-def learn_width(x, y, start, **options):
-    """Learn the width by gradient descent on its logarithm, which keeps it positive."""
+def learn_width(x, y, start, hide_itself=True):
+    """Learn the width, by Adam on its logarithm, which keeps it positive."""
     log_width = torch.tensor(math.log(start), requires_grad=True)
     optimizer = torch.optim.Adam([log_width], lr=0.1)
     for _ in range(100):
         optimizer.zero_grad()
-        error(log_width.exp(), x, y, **options).backward()
+        error(log_width.exp(), x, y, hide_itself).backward()
         optimizer.step()
     return log_width.exp().item()
 
 
 # %% learned-widths
-for start in 0.1, 1:
+for start in [0.1, 1]:
     print(f"from {start}, without itself: {learn_width(x, y, start):.2f}")
 unmasked_width = learn_width(x, y, 1, hide_itself=False)
 print(f"from 1, itself among them: {unmasked_width:.2f}")
@@ -155,16 +160,19 @@ def additive(Q, K, W_q, W_k, w):
 
 
 # %% two-layers
-Q, K, V = torch.randn(2, 3, 8), torch.randn(2, 5, 8), torch.randn(2, 5, 4)
+Q = torch.randn(2, 3, 8)
+K = torch.randn(2, 5, 8)
+V = torch.randn(2, 5, 4)
 scaled_layer = d2l.DotProductAttention(dropout=0)
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
 layer_outputs = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
 
-parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
-W_q, W_k, w = (part.weight.T for part in parts)
+W_q = additive_layer.W_q.weight.T  # nn.Linear stores it transposed
+W_k = additive_layer.W_k.weight.T
+w = additive_layer.w_v.weight[0]
 manual_outputs = [
     scaled_dot(Q, K).softmax(dim=-1) @ V,
-    additive(Q, K, W_q, W_k, w[:, 0]).softmax(dim=-1) @ V,
+    additive(Q, K, W_q, W_k, w).softmax(dim=-1) @ V,
 ]
 
 # %% two-layers-shown
@@ -207,8 +215,9 @@ widths = [2**power for power in range(2, 11)]
 largest_weights = {"unscaled": [], "scaled": []}
 slopes = {"unscaled": [], "scaled": []}
 for width in widths:
-    query, ten_keys = torch.randn(1000, 1, width), torch.randn(1000, 10, width)
-    for name, score in ("unscaled", dot), ("scaled", scaled_dot):
+    query = torch.randn(1000, 1, width)
+    ten_keys = torch.randn(1000, 10, width)
+    for name, score in [("unscaled", dot), ("scaled", scaled_dot)]:
         weights = score(query, ten_keys).softmax(dim=-1)[:, 0]
         largest_weights[name].append(weights.amax(dim=1).mean())
         derivative = torch.diag_embed(weights) - weights[:, :, None] * weights[:, None]
@@ -218,7 +227,7 @@ for width in widths:
 powers = [math.log2(width) for width in widths]
 d2l.plot(
     powers,
-    [*largest_weights.values()],
+    list(largest_weights.values()),
     xlabel="log2(d)",
     ylabel="Largest weight",
     ylim=(0, 1.05),
@@ -229,7 +238,7 @@ d2l.plot(
 # %% slope
 d2l.plot(
     powers,
-    [*slopes.values()],
+    list(slopes.values()),
     xlabel="log2(d)",
     ylabel="Norm of the derivative",
     ylim=(0, 0.4),
@@ -244,25 +253,21 @@ def masked_weights(scores, is_visible):
     return scores.masked_fill(~is_visible, -math.inf).softmax(dim=-1)
 
 
-def show(maps, titles):
-    d2l.show_heatmaps(
-        torch.stack(maps)[None],
-        xlabel="Keys",
-        ylabel="Queries",
-        titles=titles,
-        figsize=(8, 3),
-        cmap="Blues",
-    )
-
-
 torch.manual_seed(0)
 position = torch.arange(5)
 is_real = (position < 3).expand(5, 5)  # three real keys, two of padding
 causal_mask = position <= position[:, None]  # no later key
 scores = torch.randn(5, 5)
-masks = is_real, causal_mask, is_real & causal_mask
+masks = [is_real, causal_mask, is_real & causal_mask]
 maps = [masked_weights(scores, mask) for mask in masks]
-show(maps, titles=["Padding", "Causal", "Both"])
+d2l.show_heatmaps(
+    torch.stack(maps)[None],
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["Padding", "Causal", "Both"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
 
 # %% last-queries
 torch.manual_seed(0)
@@ -274,45 +279,68 @@ print("two queries: keys seen", (layer.attention_weights[0] > 0).sum(dim=-1).tol
 difference = (output_last_two - output_all[:, -2:]).abs().max()
 print(f"from the last two of five: largest difference {difference:.4f}")
 
+
 # %% empty-row
+def print_row(name, weights):
+    print(name, *[f"{weight:5.2f}" for weight in weights])
+
+
 is_real = (position >= 2).expand(5, 5)  # here the padding comes first
 weights = masked_weights(scores, is_real & causal_mask)
-print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+print_row("by hand:   ", weights[0])
 bias = torch.zeros(5, 5).masked_fill(~is_real, -math.inf)
 layer(X, X, X, causal=True, score_bias=bias)
-print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
+print_row("the layer: ", layer.attention_weights[0, 0])
+
+# %% own-empty-row
+identity = torch.eye(5)[None]  # with these values, the answers are the weights
+own_weights = nn.functional.scaled_dot_product_attention(
+    X, X, identity, attn_mask=is_real & causal_mask
+)
+print_row("PyTorch's: ", own_weights[0, 0])
 
 # %% two-meanings
 torch.manual_seed(0)
 function = nn.functional.scaled_dot_product_attention
 layer = nn.MultiheadAttention(8, 1)
-identity = torch.eye(5)[None]  # with these values, the answers are the weights
 function_weights = function(X, X, identity, attn_mask=causal_mask)[0]
+# No batch: by default, the layer's first axis is for the tokens.
 _, layer_weights = layer(X[0], X[0], X[0], attn_mask=causal_mask)
 causal_weights = function(X[:, -2:], X, identity, is_causal=True)[0]
-for name, weights in (
+for name, weights in [
     ("function", function_weights),
     ("layer", layer_weights),
     ("is_causal", causal_weights),
-):
+]:
     print(f"{name:>9}: keys seen", (weights > 0).sum(dim=-1).tolist())
+print("the layer's last row:", *(f"{weight:.2f}" for weight in layer_weights[-1]))
 
 
 # %% dictionaries
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 def draw_dictionaries(count, size=6):
-    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers.
+
+    Return four arrays of whole numbers, each of shape (count, size).
+    """
     letters = torch.rand(count, 26).argsort(dim=1)[:, :size]  # no letter twice
     digits = torch.randint(10, (count, size))
     order = torch.rand(count, size).argsort(dim=1)
-    return letters, digits, letters.gather(1, order), digits.gather(1, order)
+    questions = letters.gather(1, order)
+    answers = digits.gather(1, order)
+    return letters, digits, questions, answers
 
 
-def format_pairs(letters, digits):
-    return " ".join(f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
+def name_pairs(letters, digits):
+    """Return names such as p2, for one dictionary's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
-    print(format_pairs(letters, digits), " -> ", format_pairs(questions, answers))
+    print(*name_pairs(letters, digits), " -> ", *name_pairs(questions, answers))
 
 
 # %% look-up
@@ -321,10 +349,11 @@ class LookUp(nn.Module):
 
     def __init__(self, num_hiddens=32):
         super().__init__()
-        self.letter, self.digit = (nn.Embedding(n, num_hiddens) for n in (26, 10))
-        self.W_q, self.W_k, self.W_v = (
-            nn.Linear(num_hiddens, num_hiddens, bias=False) for _ in range(3)
-        )
+        self.letter = nn.Embedding(26, num_hiddens)
+        self.digit = nn.Embedding(10, num_hiddens)
+        self.W_q = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        self.W_k = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        self.W_v = nn.Linear(num_hiddens, num_hiddens, bias=False)
         self.output = nn.Linear(num_hiddens, 10)
 
     def forward(self, letters, digits, questions):
@@ -333,57 +362,65 @@ class LookUp(nn.Module):
 
     def answer(self, queries, keys, values):
         scores = scaled_dot(self.W_q(queries), self.W_k(keys))
-        self.weights = scores.softmax(dim=-1)
-        return self.output(self.weights @ self.W_v(values))
+        self.attention_weights = scores.softmax(dim=-1)
+        return self.output(self.attention_weights @ self.W_v(values))
 
 
 # %% train
 def train(seed, model_class=LookUp):
     torch.manual_seed(seed)
     model = model_class()
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.015, fused=True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.015)
     for _ in range(150):
-        *inputs, answers = draw_dictionaries(64)
-        loss = nn.functional.cross_entropy(model(*inputs).mT, answers)
+        letters, digits, questions, answers = draw_dictionaries(64)
+        scores = model(letters, digits, questions)
+        # cross_entropy expects the classes on the second axis.
+        loss = nn.functional.cross_entropy(scores.mT, answers)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     return model
 
 
+# %% accuracies
 # The same questions for every model.
-tests = {size: draw_dictionaries(500, size) for size in (6, 12, 26)}
+sizes = [6, 12, 26]
+tests = {size: draw_dictionaries(500, size) for size in sizes}
 
 
-def accuracy(model, size=6):
-    *inputs, answers = tests[size]
-    with torch.no_grad():
-        return (model(*inputs).argmax(dim=-1) == answers).float().mean().item()
+def accuracies(models):
+    """Return the share of right answers, (models, sizes)."""
+    shares = []
+    for model in models:
+        row = []
+        for letters, digits, questions, answers in tests.values():
+            with torch.no_grad():
+                predictions = model(letters, digits, questions).argmax(dim=-1)
+            row.append((predictions == answers).float().mean().item())
+        shares.append(row)
+    return shares
 
 
 models = [train(seed) for seed in range(5)]
-accuracies = {size: [accuracy(model, size) for model in models] for size in tests}
+look_up_accuracies = accuracies(models)
 
 # %% shares tags=["tolerance:absolute=0.02"]
-for size, runs in accuracies.items():
-    low, high = min(runs), max(runs)
-    print(
-        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
-    )
+d2l.print_ranges({"right": look_up_accuracies}, sizes, "entries", digits=3)
 
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 torch.manual_seed(0)
 letters, digits, questions, answers = draw_dictionaries(1)
 with torch.no_grad():
     models[0](letters, digits, questions)
-print("entries:  ", format_pairs(letters[0], digits[0]))
-print("asked for:", " ".join(chr(97 + x) for x in questions[0]))
 d2l.show_heatmaps(
-    models[0].weights[None],
+    models[0].attention_weights[None],
     xlabel="Entries",
     ylabel="Letters asked for",
     figsize=(3.5, 3),
     cmap="Blues",
+    xticklabels=name_pairs(letters[0], digits[0]),
+    yticklabels=[LETTERS[letter] for letter in questions[0]],
+    marks=questions[0][:, None] == letters[0],
 )
 
 # %% letters-in-keys
@@ -406,36 +443,36 @@ with torch.no_grad():
     ]
 
 # %% letters-in-keys-shown tags=["tolerance:absolute=0.03"]
-names = (
+names = [
     "as trained",
     "letters alone in the keys, digits alone in the values",
     "digits alone in the keys",
     "letters alone in the values",
-)
+]
 for share, name in zip(part_accuracies, names, strict=True):
     print(f"{share:.3f}  {name}")
 
 # %% removed
 with torch.no_grad():
     model(letters, digits, questions)
-    heaviest = model.weights.argmax(dim=-1)  # the entry each question looks at
+    heaviest = model.attention_weights.argmax(dim=-1)  # what each question looks at
     is_heaviest = nn.functional.one_hot(heaviest, 6).bool()
     scores = scaled_dot(model.W_q(queries), model.W_k(entries))
     others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
     heaviest_only = masked_weights(scores, is_heaviest) @ model.W_v(entries)
     masked_accuracies = [
         (model.output(Y).argmax(dim=-1) == answers).float().mean()
-        for Y in (others_only, heaviest_only)
+        for Y in [others_only, heaviest_only]
     ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
-names = "that entry hidden", "that entry alone"
+names = ["that entry hidden", "that entry alone"]
 for share, name in zip(masked_accuracies, names, strict=True):
     print(f"{share:.3f}  right with {name}")
 
 # %% same-answer
 values = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])
-for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
+for weights in [[0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]]:
     print(weights, "->", (torch.tensor(weights) @ values).tolist())
 
 # %% solution-box
@@ -450,15 +487,17 @@ print(
 )
 
 # %% solution-width
-widths_by_count = {
-    count: [learn_width(*draw_points(count, seed), 1) for seed in range(5)]
-    for count in (20, 80, 320)
-}
+counts = [20, 80, 320]
+learned_widths = []
+for seed in range(5):
+    row = []
+    for count in counts:
+        x_few, y_few = draw_points(count, seed)
+        row.append(learn_width(x_few, y_few, start=1))
+    learned_widths.append(row)
 
 # %% solution-width-shown
-for count, runs in widths_by_count.items():
-    low, high = min(runs), max(runs)
-    print(f"{count:>3} points: {statistics.median(runs):.2f} ({low:.2f}-{high:.2f})")
+d2l.print_ranges({"width": learned_widths}, counts, "points")
 
 
 # %% solution-additive
@@ -469,21 +508,15 @@ class AdditiveLookUp(LookUp):
 
     def answer(self, queries, keys, values):
         every_pair = self.W_q(queries)[:, :, None] + self.W_k(keys)[:, None]
-        self.weights = self.w(every_pair.tanh()).squeeze(-1).softmax(dim=-1)
-        return self.output(self.weights @ self.W_v(values))
+        self.attention_weights = self.w(every_pair.tanh()).squeeze(-1).softmax(dim=-1)
+        return self.output(self.attention_weights @ self.W_v(values))
 
 
 additive_models = [train(seed, AdditiveLookUp) for seed in range(5)]
-accuracies = {
-    size: [accuracy(model, size) for model in additive_models] for size in tests
-}
+additive_accuracies = accuracies(additive_models)
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]
-for size, runs in accuracies.items():
-    low, high = min(runs), max(runs)
-    print(
-        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
-    )
+d2l.print_ranges({"right": additive_accuracies}, sizes, "entries", digits=3)
 
 
 # %% solution-reversal
@@ -493,20 +526,22 @@ class Reverser(nn.Module):
     def __init__(self, num_hiddens=32, length=8):
         super().__init__()
         self.digit = nn.Embedding(10, num_hiddens)
-        self.query, self.place = (nn.Embedding(length, num_hiddens) for _ in range(2))
+        self.query = nn.Embedding(length, num_hiddens)
+        self.place = nn.Embedding(length, num_hiddens)
         self.output = nn.Linear(num_hiddens, 10)
 
     def forward(self, digits):
         queries = self.query.weight.expand(len(digits), -1, -1)
         keys = self.place.weight + self.digit(digits)
-        self.weights = scaled_dot(queries, keys).softmax(dim=-1)
-        return self.output(self.weights @ self.digit(digits))
+        self.attention_weights = scaled_dot(queries, keys).softmax(dim=-1)
+        return self.output(self.attention_weights @ self.digit(digits))
 
 
+# %% solution-reversers
 def train_reverser(seed):
     torch.manual_seed(seed)
     model = Reverser()
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.015, fused=True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.015)
     for _ in range(150):
         digits = torch.randint(10, (64, 8))
         loss = nn.functional.cross_entropy(model(digits).mT, digits.flip(1))
@@ -518,15 +553,16 @@ def train_reverser(seed):
 
 reversers = [train_reverser(seed) for seed in range(5)]
 digits = torch.randint(10, (500, 8))
-reverser_accuracies = [
-    (reverser(digits).argmax(dim=-1) == digits.flip(1)).float().mean()
-    for reverser in reversers
-]
+with torch.no_grad():
+    reverser_accuracies = [
+        (reverser(digits).argmax(dim=-1) == digits.flip(1)).float().mean()
+        for reverser in reversers
+    ]
 
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
 print("right:", *(f"{share:.3f}" for share in reverser_accuracies))
 d2l.show_heatmaps(
-    reversers[0].weights[:1, None].detach(),
+    reversers[0].attention_weights[:1, None],
     xlabel="Digits read",
     ylabel="Digits written",
     figsize=(3.5, 3),
@@ -534,17 +570,19 @@ d2l.show_heatmaps(
 )
 
 # %% solution-twice
-letters = torch.tensor([[0, 1, 0, 2]] * 2)
+letters = torch.tensor([[0, 1, 0, 2], [0, 1, 0, 2]])
 digits = torch.tensor([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
-questions = torch.tensor([[0]] * 2)
-with torch.no_grad():
-    predictions = [
-        model(letters, digits, questions).argmax(dim=-1)[:, 0] for model in models
-    ]
-attention_maps = [model.weights[:, 0] for model in models]
+questions = torch.tensor([[0], [0]])
+predictions = []
+attention_maps = []
+for model in models:
+    with torch.no_grad():
+        predictions.append(model(letters, digits, questions).argmax(dim=-1)[:, 0])
+    attention_maps.append(model.attention_weights[:, 0])
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]
 for i in range(2):
-    print(f"weights of {format_pairs(letters[i], digits[i])}, and the answer to a:")
+    pairs = " ".join(name_pairs(letters[i], digits[i]))
+    print(f"weights of {pairs}, and the answer to a:")
     for weights, prediction in zip(attention_maps, predictions, strict=True):
         print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(prediction[i]))

@@ -3,7 +3,6 @@
 
 # %% setup
 import math
-import statistics
 
 from d2l_compat import tensorflow as d2l  # first: it keeps TensorFlow's log quiet
 
@@ -17,14 +16,14 @@ tf.config.set_visible_devices([], "GPU")
 
 # %% price-list
 prices = {"apple": 50, "lemon": 40, "pear": 70}
-for fruit in "lemon", "lime":
+for fruit in ["lemon", "lime"]:
     print(f"{fruit}: {prices.get(fruit, 'not in the list')}")
 
 # %% soft-look-up
 fruits = ["apple", "lemon", "pear"]
-keys = d2l.tensor([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
-values = d2l.tensor([50.0, 40, 70])  # the price, in cents
-query = d2l.tensor([0.0, 1])  # a lime: not sweet, a little sour
+keys = tf.constant([[2.0, 1], [0, 3], [3, 0]])  # how sweet, and how sour
+values = tf.constant([50.0, 40, 70])  # the price, in cents
+query = tf.constant([0.0, 1])  # a lime: not sweet, a little sour
 
 scores = tf.linalg.matvec(keys, query)  # how well does each key fit?
 powers = tf.exp(scores)
@@ -37,7 +36,7 @@ for score, weight, fruit in zip(scores, weights, fruits, strict=True):
 print(f"a lime costs about {answer:.0f} cents")
 
 # %% from-soft-to-hard
-for factor in 0, 1, 3, 10:
+for factor in [0, 1, 3, 10]:
     weights = tf.nn.softmax(tf.linalg.matvec(keys, factor * query))
     shares = "".join(f"{weight:8.3f}" for weight in weights)
     average = tf.reduce_sum(weights * values)
@@ -52,18 +51,21 @@ def attend(queries, keys, values):
 
 
 # %% three-customers
-queries = d2l.tensor([[0.0, 1], [1, 0], [1, 1]])  # sour, sweet, both
-values = d2l.tensor([[50.0, 19], [40, 2], [70, 17]])  # cents, and grams of sugar
+queries = tf.constant([[0.0, 1], [1, 0], [1, 1]])  # sour, sweet, both
+values = tf.constant([[50.0, 19], [40, 2], [70, 17]])  # cents, and grams of sugar
 answers = attend(queries, keys, values)
 for name, (price, sugar) in zip(["sour", "sweet", "both"], answers, strict=True):
     print(f"{name:>6}: {price:.1f} cents, {sugar:.1f} g of sugar")
 
 # %% batches
-batch = [d2l.normal((2, 3, 4)), d2l.normal((2, 5, 4)), d2l.normal((2, 5, 6))]
-print("queries", tuple(batch[0].shape))
-print("keys   ", tuple(batch[1].shape))
-print("values ", tuple(batch[2].shape))
-print("answers", tuple(attend(*batch).shape))
+queries = tf.random.normal((2, 3, 4))
+keys = tf.random.normal((2, 5, 4))
+values = tf.random.normal((2, 5, 6))
+answers = attend(queries, keys, values)
+print("queries", tuple(queries.shape))
+print("keys   ", tuple(keys.shape))
+print("values ", tuple(values.shape))
+print("answers", tuple(answers.shape))
 
 
 # %% points
@@ -74,8 +76,8 @@ def curve(x):
 def draw_points(count, seed):
     """Draw noisy measurements of the curve at random x from 0 to 5."""
     keras.utils.set_random_seed(seed)
-    x = tf.sort(5 * d2l.rand((count,)))
-    return x, curve(x) + 0.3 * d2l.normal((count,))
+    x = tf.sort(5 * tf.random.uniform((count,)))
+    return x, curve(x) + 0.3 * tf.random.normal((count,))
 
 
 # %% kernel-regression
@@ -85,11 +87,11 @@ def closeness(queries, keys, width):
 
 
 x, y = draw_points(40, seed=0)
-grid = d2l.linspace(0.0, 5, 101)
-fits = {
-    width: tf.linalg.matvec(tf.nn.softmax(closeness(grid, x, width)), y)
-    for width in (0.05, 0.3, 3)
-}
+grid = tf.linspace(0.0, 5, 101)
+fits = {}
+for width in [0.05, 0.3, 3]:
+    weights = tf.nn.softmax(closeness(grid, x, width))
+    fits[width] = tf.linalg.matvec(weights, y)
 
 # %% three-widths
 d2l.plot(
@@ -103,9 +105,12 @@ d2l.plot(
 )
 
 # %% width-heatmaps
-maps = [tf.nn.softmax(closeness(x, x, width)) for width in fits]
+maps = []
+for width in fits:
+    weights = tf.nn.softmax(closeness(x, x, width))
+    maps.append(weights / tf.reduce_max(weights))
 d2l.show_heatmaps(
-    d2l.stack([weights / tf.reduce_max(weights) for weights in maps])[tf.newaxis],
+    tf.stack(maps)[tf.newaxis],
     xlabel="Keys",
     ylabel="Queries",
     titles=[f"Width {width}" for width in fits],
@@ -124,17 +129,18 @@ def error(width, x, y, hide_itself=True):
 
 
 # %% learned-width
-def learn_width(x, y, start, **options):
-    """Learn the width by gradient descent on its logarithm, which keeps it positive."""
+def learn_width(x, y, start, hide_itself=True):
+    """Learn the width, by Adam on its logarithm, which keeps it positive."""
     log_width = tf.Variable(math.log(start))
-    adam = keras.optimizers.Adam(0.1)
-    adam.build([log_width])
+    optimizer = keras.optimizers.Adam(0.1)
+    optimizer.build([log_width])
 
-    @tf.function(autograph=False)  # as a graph, it is five times as fast
+    @tf.function  # as a graph, it is five times as fast
     def step():
         with tf.GradientTape() as tape:
-            loss = error(tf.exp(log_width), x, y, **options)
-        adam.apply([tape.gradient(loss, log_width)], [log_width])
+            loss = error(tf.exp(log_width), x, y, hide_itself)
+        gradient = tape.gradient(loss, log_width)
+        optimizer.apply([gradient], [log_width])
 
     for _ in range(100):
         step()
@@ -142,7 +148,7 @@ def learn_width(x, y, start, **options):
 
 
 # %% learned-widths
-for start in 0.1, 1:
+for start in [0.1, 1]:
     print(f"from {start}, without itself: {learn_width(x, y, start):.2f}")
 unmasked_width = learn_width(x, y, 1, hide_itself=False)
 print(f"from 1, itself among them: {unmasked_width:.2f}")
@@ -168,16 +174,19 @@ def additive(Q, K, W_q, W_k, w):
 
 
 # %% two-layers
-Q, K, V = d2l.normal((2, 3, 8)), d2l.normal((2, 5, 8)), d2l.normal((2, 5, 4))
+Q = tf.random.normal((2, 3, 8))
+K = tf.random.normal((2, 5, 8))
+V = tf.random.normal((2, 5, 4))
 scaled_layer = d2l.DotProductAttention(dropout=0)
 additive_layer = d2l.AdditiveAttention(num_hiddens=16, dropout=0)
 layer_outputs = [scaled_layer(Q, K, V), additive_layer(Q, K, V)]
 
-parts = additive_layer.W_q, additive_layer.W_k, additive_layer.w_v
-W_q, W_k, w = (part.kernel for part in parts)
+W_q = additive_layer.W_q.kernel
+W_k = additive_layer.W_k.kernel
+w = additive_layer.w_v.kernel[:, 0]
 manual_outputs = [
     tf.nn.softmax(scaled_dot(Q, K)) @ V,
-    tf.nn.softmax(additive(Q, K, W_q, W_k, w[:, 0])) @ V,
+    tf.nn.softmax(additive(Q, K, W_q, W_k, w)) @ V,
 ]
 
 # %% two-layers-shown
@@ -192,8 +201,9 @@ for name, layer_output, output in zip(
 
 # %% own-function
 # Keras expects heads on the axis before the last; here there is one.
-heads = (X[:, :, tf.newaxis] for X in (Q, K, V))
-framework_output = keras.ops.dot_product_attention(*heads)
+framework_output = keras.ops.dot_product_attention(
+    Q[:, :, tf.newaxis], K[:, :, tf.newaxis], V[:, :, tf.newaxis]
+)
 difference = tf.reduce_max(abs(framework_output[:, :, 0] - manual_outputs[0]))
 print(f"Keras' own: largest difference {difference:.4f}")
 
@@ -222,8 +232,9 @@ widths = [2**power for power in range(2, 11)]
 largest_weights = {"unscaled": [], "scaled": []}
 slopes = {"unscaled": [], "scaled": []}
 for width in widths:
-    query, ten_keys = d2l.normal((1000, 1, width)), d2l.normal((1000, 10, width))
-    for name, score in ("unscaled", dot), ("scaled", scaled_dot):
+    query = tf.random.normal((1000, 1, width))
+    ten_keys = tf.random.normal((1000, 10, width))
+    for name, score in [("unscaled", dot), ("scaled", scaled_dot)]:
         weights = tf.nn.softmax(score(query, ten_keys))[:, 0]
         largest_weights[name].append(tf.reduce_mean(tf.reduce_max(weights, axis=1)))
         outer = weights[:, :, tf.newaxis] * weights[:, tf.newaxis]
@@ -234,7 +245,7 @@ for width in widths:
 powers = [math.log2(width) for width in widths]
 d2l.plot(
     powers,
-    [*largest_weights.values()],
+    list(largest_weights.values()),
     xlabel="log2(d)",
     ylabel="Largest weight",
     ylim=(0, 1.05),
@@ -245,7 +256,7 @@ d2l.plot(
 # %% slope
 d2l.plot(
     powers,
-    [*slopes.values()],
+    list(slopes.values()),
     xlabel="log2(d)",
     ylabel="Norm of the derivative",
     ylim=(0, 0.4),
@@ -260,64 +271,82 @@ def masked_weights(scores, is_visible):
     return tf.nn.softmax(tf.where(is_visible, scores, -math.inf))
 
 
-def show(maps, titles):
-    d2l.show_heatmaps(
-        d2l.stack(maps)[tf.newaxis],
-        xlabel="Keys",
-        ylabel="Queries",
-        titles=titles,
-        figsize=(8, 3),
-        cmap="Blues",
-    )
-
-
-position = d2l.arange(5)
+keras.utils.set_random_seed(0)
+position = tf.range(5)
 is_real = tf.broadcast_to(position < 3, (5, 5))  # three real keys, two of padding
 causal_mask = position <= position[:, tf.newaxis]  # no later key
-keras.utils.set_random_seed(0)
-scores = d2l.normal((5, 5))
-masks = is_real, causal_mask, is_real & causal_mask
+scores = tf.random.normal((5, 5))
+masks = [is_real, causal_mask, is_real & causal_mask]
 maps = [masked_weights(scores, mask) for mask in masks]
-show(maps, titles=["Padding", "Causal", "Both"])
+d2l.show_heatmaps(
+    tf.stack(maps)[tf.newaxis],
+    xlabel="Keys",
+    ylabel="Queries",
+    titles=["Padding", "Causal", "Both"],
+    figsize=(8, 3),
+    cmap="Blues",
+)
 
 # %% last-queries
 keras.utils.set_random_seed(0)
 layer = d2l.DotProductAttention(dropout=0)
-X = d2l.normal((1, 5, 8))
+X = tf.random.normal((1, 5, 8))
 output_all = layer(X, X, X, causal=True)
 output_last_two = layer(X[:, -2:], X, X, causal=True)
 keys_seen = tf.math.count_nonzero(layer.attention_weights[0], axis=-1)
-print("two queries: keys seen", d2l.numpy(keys_seen).tolist())
+print("two queries: keys seen", keys_seen.numpy().tolist())
 difference = tf.reduce_max(abs(output_last_two - output_all[:, -2:]))
 print(f"from the last two of five: largest difference {difference:.4f}")
 
+
 # %% empty-row
+def print_row(name, weights):
+    print(name, *[f"{weight:5.2f}" for weight in weights])
+
+
 is_real = tf.broadcast_to(position >= 2, (5, 5))  # here the padding comes first
 weights = masked_weights(scores, is_real & causal_mask)
-print("by hand:   ", *(f"{weight:5.2f}" for weight in weights[0]))
+print_row("by hand:   ", weights[0])
 bias = tf.where(is_real, 0.0, -math.inf)
 layer(X, X, X, causal=True, score_bias=bias)
-print("the layer: ", *(f"{weight:5.2f}" for weight in layer.attention_weights[0, 0]))
+print_row("the layer: ", layer.attention_weights[0, 0])
 
+# %% own-empty-row
+identity = tf.eye(5)[tf.newaxis]  # with these values, the answers are the weights
+own_weights = keras.ops.dot_product_attention(
+    X[:, :, tf.newaxis],
+    X[:, :, tf.newaxis],
+    identity[:, :, tf.newaxis],
+    mask=is_real & causal_mask,
+)
+print_row("Keras':    ", own_weights[0, 0, 0])
 
 # %% dictionaries
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 def draw_dictionaries(count, size=6):
-    """Draw entries (a letter and a digit each), letters to ask for, and the answers."""
+    """Draw entries (a letter and a digit each), letters to ask for, and the answers.
+
+    Return four arrays of whole numbers, each of shape (count, size).
+    """
+    # Drawn with NumPy, which set_random_seed seeds as well.
     letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
     digits = np.random.randint(10, size=(count, size))
     order = np.random.rand(count, size).argsort(axis=1)
-    questions, answers = (
-        np.take_along_axis(array, order, axis=1) for array in (letters, digits)
-    )
+    questions = np.take_along_axis(letters, order, axis=1)
+    answers = np.take_along_axis(digits, order, axis=1)
     return letters, digits, questions, answers
 
 
-def format_pairs(letters, digits):
-    return " ".join(f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
+def name_pairs(letters, digits):
+    """Return names such as p2, for one dictionary's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
 
 
 for letters, digits, questions, answers in zip(*draw_dictionaries(3), strict=True):
-    print(format_pairs(letters, digits), " -> ", format_pairs(questions, answers))
+    print(*name_pairs(letters, digits), " -> ", *name_pairs(questions, answers))
 
 
 # %% look-up
@@ -328,8 +357,8 @@ def make_table(rows, width):
 
 
 def make_projection(width):
-    """Make a projection with weights from -1/sqrt(d) to 1/sqrt(d) for input width d."""
-    uniform = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform")
+    """Make a linear map without bias; Keras itself draws larger numbers."""
+    uniform = keras.initializers.VarianceScaling(scale=1 / 3, distribution="uniform")
     return keras.layers.Dense(width, use_bias=False, kernel_initializer=uniform)
 
 
@@ -340,7 +369,10 @@ class LookUp(keras.Model):
         super().__init__()
         self.letter = make_table(26, num_hiddens)
         self.digit = make_table(10, num_hiddens)
-        self.W_q, self.W_k, self.W_v = (make_projection(num_hiddens) for _ in range(3))
+        self.W_q = make_projection(num_hiddens)
+        self.W_k = make_projection(num_hiddens)
+        self.W_v = make_projection(num_hiddens)
+        # Keras reserves the name `output`.
         self.logits = keras.layers.Dense(10)
 
     def call(self, letters, digits, questions):
@@ -354,84 +386,71 @@ class LookUp(keras.Model):
 
 
 # %% train
-def fit(models, samples):
-    """Train models of one kind side by side, their weights stacked on a new axis."""
-    for model, (*inputs, _) in zip(models, samples, strict=True):
-        model(*(array[:1] for array in inputs))  # creates the weights
-    model_weights = [model.get_weights() for model in models]
-    weights = [
-        tf.Variable(np.stack(arrays)) for arrays in zip(*model_weights, strict=True)
-    ]
-    adam = keras.optimizers.Adam(0.015)
-    adam.build(weights)
+cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
-    def model_loss(weights_and_batch):
-        """Return the loss of one model, with its own weights and its own batch."""
-        weights, *inputs, answers = weights_and_batch
-        logits, _ = models[0].stateless_call(weights, [], *inputs)
-        entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(answers, logits)
-        return tf.reduce_mean(entropy)
+
+def fit(model, draw):
+    """Train a model on new examples in each step, 64 at a time."""
+    *inputs, _ = draw(1)
+    model(*inputs)  # creates the weights
+    optimizer = keras.optimizers.Adam(0.015)
+    optimizer.build(model.trainable_weights)
 
     @tf.function
-    def step(*batch):
+    def step(answers, *inputs):
         with tf.GradientTape() as tape:
-            losses = tf.vectorized_map(model_loss, (weights, *batch))
-            total = tf.reduce_sum(losses)
-        adam.apply(tape.gradient(total, weights), weights)
+            loss = cross_entropy(answers, model(*inputs))
+        gradients = tape.gradient(loss, model.trainable_weights)
+        optimizer.apply(gradients, model.trainable_weights)
 
-    # Each model's examples in batches of 64, with shape (steps, models, 64, ...).
-    batches = (
-        np.stack([np.split(array, len(array) // 64) for array in arrays], axis=1)
-        for arrays in zip(*samples, strict=True)
-    )
-    for batch in zip(*batches, strict=True):
-        step(*batch)
-    for i, model in enumerate(models):
-        model.set_weights([weight[i] for weight in weights])
-    return models
+    for _ in range(150):
+        *inputs, answers = draw(64)
+        step(answers, *inputs)
+    return model
 
 
-def train(*seeds, model_class=LookUp):
-    """Train a model for each seed."""
-    models, samples = [], []
-    for seed in seeds:
-        keras.utils.set_random_seed(seed)
-        samples.append(draw_dictionaries(150 * 64))
-        models.append(model_class())
-    return fit(models, samples)
+def train(seed, model_class=LookUp):
+    keras.utils.set_random_seed(seed)
+    return fit(model_class(), draw_dictionaries)
 
 
+# %% accuracies
 # The same questions for every model.
-tests = {size: draw_dictionaries(500, size) for size in (6, 12, 26)}
+sizes = [6, 12, 26]
+tests = {size: draw_dictionaries(500, size) for size in sizes}
 
 
-def accuracy(model, size=6):
-    *inputs, answers = tests[size]
-    return np.mean(np.argmax(model(*inputs), axis=-1) == answers)
+def accuracies(models):
+    """Return the share of right answers, (models, sizes)."""
+    shares = []
+    for model in models:
+        row = []
+        for letters, digits, questions, answers in tests.values():
+            predictions = np.argmax(model(letters, digits, questions), axis=-1)
+            row.append(np.mean(predictions == answers))
+        shares.append(row)
+    return shares
 
 
-models = train(*range(5))
-accuracies = {size: [accuracy(model, size) for model in models] for size in tests}
+models = [train(seed) for seed in range(5)]
+look_up_accuracies = accuracies(models)
 
 # %% shares tags=["tolerance:absolute=0.02"]
-for size, runs in accuracies.items():
-    low, high = min(runs), max(runs)
-    print(
-        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
-    )
+d2l.print_ranges({"right": look_up_accuracies}, sizes, "entries", digits=3)
 
 # %% trained-map tags=["tolerance:levels=16", "tolerance:zeros=6"]
 keras.utils.set_random_seed(0)
 letters, digits, questions, answers = draw_dictionaries(1)
 models[0](letters, digits, questions)
-print("entries:  ", format_pairs(letters[0], digits[0]))
-print("asked for:", " ".join(chr(97 + x) for x in questions[0]))
 d2l.show_heatmaps(
     models[0].attention_weights[tf.newaxis],
     xlabel="Entries",
     ylabel="Letters asked for",
     figsize=(3.5, 3),
     cmap="Blues",
+    xticklabels=name_pairs(letters[0], digits[0]),
+    yticklabels=[LETTERS[letter] for letter in questions[0]],
+    marks=questions[0][:, np.newaxis] == letters[0],
 )
 
 # %% letters-in-keys
@@ -453,12 +472,12 @@ part_accuracies = [
 ]
 
 # %% letters-in-keys-shown tags=["tolerance:absolute=0.03"]
-names = (
+names = [
     "as trained",
     "letters alone in the keys, digits alone in the values",
     "digits alone in the keys",
     "letters alone in the values",
-)
+]
 for share, name in zip(part_accuracies, names, strict=True):
     print(f"{share:.3f}  {name}")
 
@@ -471,24 +490,24 @@ others_only = masked_weights(scores, ~is_heaviest) @ model.W_v(entries)
 heaviest_only = masked_weights(scores, is_heaviest) @ model.W_v(entries)
 masked_accuracies = [
     np.mean(np.argmax(model.logits(Y), axis=-1) == answers)
-    for Y in (others_only, heaviest_only)
+    for Y in [others_only, heaviest_only]
 ]
 
 # %% removed-shown tags=["tolerance:absolute=0.03"]
-names = "that entry hidden", "that entry alone"
+names = ["that entry hidden", "that entry alone"]
 for share, name in zip(masked_accuracies, names, strict=True):
     print(f"{share:.3f}  right with {name}")
 
 # %% same-answer
-values = d2l.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])
-for weights in ([0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]):
+values = tf.constant([[0.0, 0], [1, 0], [0, 1], [1, 1]])
+for weights in [[0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0.25]]:
     average = tf.linalg.matvec(values, weights, transpose_a=True)
-    print(weights, "->", d2l.numpy(average).tolist())
+    print(weights, "->", average.numpy().tolist())
 
 # %% solution-box
 is_near = abs(grid[:, tf.newaxis] - x) < 0.3
-box = tf.linalg.matvec(masked_weights(d2l.zeros((101, 40)), is_near), y)
-means = d2l.stack([tf.reduce_mean(y[nearby]) for nearby in is_near])
+box = tf.linalg.matvec(masked_weights(tf.zeros((101, 40)), is_near), y)
+means = tf.stack([tf.reduce_mean(y[nearby]) for nearby in is_near])
 has_point = tf.reduce_any(is_near, axis=1)
 difference = tf.reduce_max(abs(box - means)[has_point])
 print(
@@ -497,15 +516,17 @@ print(
 )
 
 # %% solution-width
-widths_by_count = {
-    count: [learn_width(*draw_points(count, seed), 1) for seed in range(5)]
-    for count in (20, 80, 320)
-}
+counts = [20, 80, 320]
+learned_widths = []
+for seed in range(5):
+    row = []
+    for count in counts:
+        x_few, y_few = draw_points(count, seed)
+        row.append(learn_width(x_few, y_few, start=1))
+    learned_widths.append(row)
 
 # %% solution-width-shown
-for count, runs in widths_by_count.items():
-    low, high = min(runs), max(runs)
-    print(f"{count:>3} points: {statistics.median(runs):.2f} ({low:.2f}-{high:.2f})")
+d2l.print_ranges({"width": learned_widths}, counts, "points")
 
 
 # %% solution-additive
@@ -521,17 +542,11 @@ class AdditiveLookUp(LookUp):
         return self.logits(self.attention_weights @ self.W_v(values))
 
 
-additive_models = train(*range(5), model_class=AdditiveLookUp)
-accuracies = {
-    size: [accuracy(model, size) for model in additive_models] for size in tests
-}
+additive_models = [train(seed, AdditiveLookUp) for seed in range(5)]
+additive_accuracies = accuracies(additive_models)
 
 # %% solution-additive-shown tags=["tolerance:absolute=0.02"]
-for size, runs in accuracies.items():
-    low, high = min(runs), max(runs)
-    print(
-        f"{size:>2} entries: {statistics.median(runs):.3f} ({low:.3f}-{high:.3f}) right"
-    )
+d2l.print_ranges({"right": additive_accuracies}, sizes, "entries", digits=3)
 
 
 # %% solution-reversal
@@ -541,32 +556,32 @@ class Reverser(keras.Model):
     def __init__(self, num_hiddens=32, length=8):
         super().__init__()
         self.digit = make_table(10, num_hiddens)
-        self.query, self.place = (make_table(length, num_hiddens) for _ in range(2))
+        self.query = make_table(length, num_hiddens)
+        self.place = make_table(length, num_hiddens)
         self.logits = keras.layers.Dense(10)
 
     def call(self, digits):
-        position = d2l.arange(digits.shape[1])
+        position = tf.range(digits.shape[1])
         keys = self.place(position) + self.digit(digits)
         self.attention_weights = tf.nn.softmax(scaled_dot(self.query(position), keys))
         return self.logits(self.attention_weights @ self.digit(digits))
 
 
-def train_reversers(*seeds):
-    """Train a reverser for each seed."""
-    models, samples = [], []
-    for seed in seeds:
-        keras.utils.set_random_seed(seed)
-        digits = np.random.randint(10, size=(150 * 64, 8))
-        samples.append((digits, np.flip(digits, axis=1)))
-        models.append(Reverser())
-    return fit(models, samples)
+# %% solution-reversers
+def draw_reversals(count):
+    digits = np.random.randint(10, size=(count, 8))
+    return digits, np.flip(digits, axis=1)
 
 
-reversers = train_reversers(*range(5))
-digits = np.random.randint(10, size=(500, 8))
+def train_reverser(seed):
+    keras.utils.set_random_seed(seed)
+    return fit(Reverser(), draw_reversals)
+
+
+reversers = [train_reverser(seed) for seed in range(5)]
+digits, answers = draw_reversals(500)
 reverser_accuracies = [
-    np.mean(np.argmax(reverser(digits), axis=-1) == np.flip(digits, axis=1))
-    for reverser in reversers
+    np.mean(np.argmax(reverser(digits), axis=-1) == answers) for reverser in reversers
 ]
 
 # %% solution-reversal-map tags=["tolerance:levels=16", "tolerance:absolute=0.02"]
@@ -580,16 +595,19 @@ d2l.show_heatmaps(
 )
 
 # %% solution-twice
-letters = np.array([[0, 1, 0, 2]] * 2)
+letters = np.array([[0, 1, 0, 2], [0, 1, 0, 2]])
 digits = np.array([[3, 5, 7, 9], [7, 5, 3, 9]])  # a3 b5 a7 c9; a7 b5 a3 c9
-questions = np.array([[0]] * 2)
-predictions = [
-    np.argmax(model(letters, digits, questions), axis=-1)[:, 0] for model in models
-]
-attention_maps = [model.attention_weights[:, 0] for model in models]
+questions = np.array([[0], [0]])
+predictions = []
+attention_maps = []
+for model in models:
+    logits = model(letters, digits, questions)
+    predictions.append(np.argmax(logits, axis=-1)[:, 0])
+    attention_maps.append(model.attention_weights[:, 0])
 
 # %% solution-twice-shown tags=["nbval-ignore-output"]
 for i in range(2):
-    print(f"weights of {format_pairs(letters[i], digits[i])}, and the answer to a:")
+    pairs = " ".join(name_pairs(letters[i], digits[i]))
+    print(f"weights of {pairs}, and the answer to a:")
     for weights, prediction in zip(attention_maps, predictions, strict=True):
         print(*(f"{weight:.2f}" for weight in weights[i]), "->", int(prediction[i]))

@@ -1,6 +1,6 @@
-// The lesson's code for the Deep Java Library, from Java 17 on. Each cell is woven into the text
-// by name. All imports are in the first cell, since an import in a later one can make the kernel
-// forget variables.
+// The lesson's code for the Deep Java Library, from Java 17 on. Each cell is woven into
+// the text by name. All imports are in the first cell, since an import in a later one
+// can make the kernel forget variables.
 
 // %% setup
 import ai.djl.Device;
@@ -37,7 +37,10 @@ Engine.getInstance().setRandomSeed(0);
 var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
 var parameters = new ParameterStore(manager, false);
 
-/** Return a layer's output in evaluation mode. */
+/**
+ * Return a layer's output. Blocks call this for their parts too, past the store and the
+ * flag that they are given: all share one store, and none has dropout.
+ */
 NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
@@ -46,6 +49,14 @@ NDArray evaluate(Block layer, NDArray... inputs) {
 <B extends Block> B initialize(B layer, Shape... shapes) {
     layer.initialize(manager, DataType.FLOAT32, shapes);
     return layer;
+}
+
+/**
+ * Return a number as an array. DJL would make one of a plain number as well, but free
+ * it before the backward pass needs it.
+ */
+NDArray makeScalar(NDManager manager, double number) {
+    return manager.full(new Shape(1), (float) number);
 }
 
 /** Return the largest difference between two arrays. */
@@ -72,106 +83,182 @@ for (int i = 0; i < 3; i++) {
 }
 
 // %% two-averages
-var twoQueries = NDArrays.stack(new NDList(pear, lemon));
-var heads = twoQueries.matMul(keys.transpose()).softmax(1).matMul(values);
+var firstHead = keys.matMul(pear).softmax(0).matMul(values);
+var secondHead = keys.matMul(lemon).softmax(0).matMul(values);
+var heads = NDArrays.stack(new NDList(firstHead, secondHead));
 var W_o = manager.create(new float[] {1, -1}); // the first minus the second
 float pearMinusLemon = heads.matMul(W_o).getFloat();
 float lemonMinusPear = heads.flip(0).matMul(W_o).getFloat();
-System.out.println("the two heads: %.1f %.1f".formatted(heads.getFloat(0), heads.getFloat(1)));
-System.out.println("a pear costs %.1f cents more than a lemon".formatted(pearMinusLemon));
-System.out.println("a lemon costs %.1f cents more than a pear".formatted(lemonMinusPear));
+System.out.printf("the two heads: %.1f %.1f%n", heads.getFloat(0), heads.getFloat(1));
+System.out.printf("a pear costs %.1f cents more than a lemon%n", pearMinusLemon);
+System.out.printf("a lemon costs %.1f cents more than a pear%n", lemonMinusPear);
 
 // %% split-and-merge
 /** Cut each vector into heads: (batch, n, d) to (batch, heads, n, d / heads). */
 NDArray split(NDArray X, int numHeads) {
-    long batch = X.size(0), n = X.size(1), d = X.size(2);
+    long batch = X.size(0);
+    long n = X.size(1);
+    long d = X.size(2);
     return X.reshape(batch, n, numHeads, d / numHeads).swapAxes(1, 2);
 }
 
 /** Put the heads side by side again: (batch, heads, n, width) to (batch, n, d). */
 NDArray merge(NDArray X) {
-    long batch = X.size(0), numHeads = X.size(1), n = X.size(2), width = X.size(3);
+    long batch = X.size(0);
+    long numHeads = X.size(1);
+    long n = X.size(2);
+    long width = X.size(3);
     return X.swapAxes(1, 2).reshape(batch, n, numHeads * width);
 }
 
 // %% multi-head
-/** Transpose the last two axes. */
-NDArray transpose(NDArray X) {
-    int axes = X.getShape().dimension();
-    return X.swapAxes(axes - 2, axes - 1);
+/** Make a projection with weights from -1/√n to 1/√n for n inputs. */
+Linear makeProjection(int units, boolean hasBias) {
+    var linear = Linear.builder().setUnits(units).optBias(hasBias).build();
+    var narrow = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
+    linear.setInitializer(narrow, Parameter.Type.WEIGHT);
+    return linear;
 }
 
-/** Return scaled dot-product attention over the last two axes. */
-NDArray attend(NDArray q, NDArray k, NDArray v) {
-    double root = Math.sqrt(q.getShape().getLastDimension());
-    return q.matMul(transpose(k)).div(root).softmax(-1).matMul(v);
-}
+/** Attention with several heads: project, split, attend, merge, project. */
+class MultiHeadAttention extends AbstractBlock {
+    final int numHiddens;
+    final int numHeads;
+    final Linear W_q;
+    final Linear W_k;
+    final Linear W_v;
+    final Linear W_o;
+    NDArray attentionWeights;
 
-/** Compute self-attention with heads: project, split, attend, merge, project. */
-NDArray multiHead(
-        NDArray X, NDArray W_q, NDArray W_k, NDArray W_v, NDArray W_o, int numHeads) {
-    NDArray q = X.matMul(W_q), k = X.matMul(W_k), v = X.matMul(W_v);
-    var attended = attend(split(q, numHeads), split(k, numHeads), split(v, numHeads));
-    return merge(attended).matMul(W_o);
+    MultiHeadAttention(int numHiddens, int numHeads) {
+        this.numHiddens = numHiddens;
+        this.numHeads = numHeads;
+        W_q = addChildBlock("W_q", makeProjection(numHiddens, false));
+        W_k = addChildBlock("W_k", makeProjection(numHiddens, false));
+        W_v = addChildBlock("W_v", makeProjection(numHiddens, false));
+        W_o = addChildBlock("W_o", makeProjection(numHiddens, false));
+    }
+
+    /** Take queries, keys and values; the option causal is true or false. */
+    @Override
+    protected NDList forwardInternal(
+            ParameterStore store,
+            NDList inputs,
+            boolean training,
+            PairList<String, Object> options) {
+        var q = split(evaluate(W_q, inputs.get(0)), numHeads);
+        var k = split(evaluate(W_k, inputs.get(1)), numHeads);
+        var v = split(evaluate(W_v, inputs.get(2)), numHeads);
+        var root = makeScalar(q.getManager(), Math.sqrt(q.size(3)));
+        var scores = q.matMul(k.swapAxes(2, 3)).div(root);
+        if (options != null && Boolean.TRUE.equals(options.get("causal"))) {
+            // the last query sees all keys, the one before it one fewer, ...
+            int numQueries = (int) scores.size(2);
+            int numKeys = (int) scores.size(3);
+            var i = q.getManager().arange(numKeys - numQueries, numKeys);
+            var j = q.getManager().arange(numKeys);
+            var isVisible = j.lte(i.expandDims(1)).broadcast(scores.getShape());
+            var minusInfinity = scores.zerosLike().add(Float.NEGATIVE_INFINITY);
+            scores = NDArrays.where(isVisible, scores, minusInfinity);
+        }
+        attentionWeights = scores.softmax(-1);
+        return new NDList(evaluate(W_o, merge(attentionWeights.matMul(v))));
+    }
+
+    @Override
+    protected void initializeChildBlocks(
+            NDManager manager, DataType type, Shape... inputShapes) {
+        var vectors = new Shape(1, numHiddens);
+        getChildren().values().forEach(part -> part.initialize(manager, type, vectors));
+    }
+
+    @Override
+    public Shape[] getOutputShapes(Shape[] inputShapes) {
+        return new Shape[] {inputShapes[0]};
+    }
 }
 
 // %% shapes
 Engine.getInstance().setRandomSeed(0);
-int d = 8, numHeads = 2;
+int d = 8;
+int numHeads = 2;
 var X = manager.randomNormal(new Shape(1, 5, d));
-Supplier<NDArray> drawMatrix = () -> manager.randomNormal(new Shape(d, d)).div(Math.sqrt(d));
-NDArray W_q = drawMatrix.get(), W_k = drawMatrix.get(), W_v = drawMatrix.get();
-W_o = drawMatrix.get();
-
-NDArray q = split(X.matMul(W_q), numHeads);
-NDArray k = split(X.matMul(W_k), numHeads);
-NDArray v = split(X.matMul(W_v), numHeads);
-var attended = attend(q, k, v);
-var merged = merge(attended);
+var layer = initialize(new MultiHeadAttention(d, numHeads));
+var output = evaluate(layer, X, X, X);
+var v = split(evaluate(layer.W_v, X), numHeads);
+var attended = layer.attentionWeights.matMul(v);
 var steps = new LinkedHashMap<String, NDArray>();
 steps.put("X", X);
-steps.put("X W_q", X.matMul(W_q));
-steps.put("split", q);
+steps.put("X W_v", evaluate(layer.W_v, X));
+steps.put("split", v);
+steps.put("weights", layer.attentionWeights);
 steps.put("attended", attended);
-steps.put("merged", merged);
-steps.put("output", merged.matMul(W_o));
-steps.forEach((name, step) -> System.out.println("%8s %s".formatted(name, step.getShape())));
+steps.put("merged", merge(attended));
+steps.put("output", output);
+steps.forEach((name, step) -> System.out.printf("%8s %s%n", name, step.getShape()));
 
 // %% head-by-head
-int width = d / numHeads;
-var headOutputs = new NDList();
-for (int head = 0; head < numHeads; head++) {
-    var columns = new NDIndex(":, {}:{}", head * width, (head + 1) * width);
-    NDArray W_q1 = W_q.get(columns), W_k1 = W_k.get(columns), W_v1 = W_v.get(columns);
-    headOutputs.add(attend(X.matMul(W_q1), X.matMul(W_k1), X.matMul(W_v1)));
-}
-var headwiseOutput = NDArrays.concat(headOutputs, -1).matMul(W_o);
-
-// %% the-layer
 /** Return the weights of a projection, (outputs, inputs). */
 NDArray projectionWeights(Linear projection) {
     return projection.getParameters().valueAt(0).getArray();
 }
 
+var W_q = projectionWeights(layer.W_q).transpose(); // stored transposed
+var W_k = projectionWeights(layer.W_k).transpose();
+var W_v = projectionWeights(layer.W_v).transpose();
+W_o = projectionWeights(layer.W_o).transpose();
+int width = d / numHeads;
+var headOutputs = new NDList();
+for (int head = 0; head < numHeads; head++) {
+    var columns = new NDIndex(":, {}:{}", head * width, (head + 1) * width);
+    var q = X.matMul(W_q.get(columns));
+    var k = X.matMul(W_k.get(columns));
+    var v = X.matMul(W_v.get(columns));
+    var weights = q.matMul(k.swapAxes(1, 2)).div(Math.sqrt(width)).softmax(-1);
+    headOutputs.add(weights.matMul(v));
+}
+var headwiseOutput = NDArrays.concat(headOutputs, -1).matMul(W_o);
+
+// %% the-layer
+/** Copy all weights into a layer or model with the same parts. */
+void copyWeights(Block source, Block target) {
+    var sources = source.getParameters().values();
+    var targets = target.getParameters().values();
+    for (int i = 0; i < sources.size(); i++) {
+        sources.get(i).getArray().copyTo(targets.get(i).getArray());
+    }
+}
+
+/** Return a layer's output for these queries over X, with a causal mask. */
+NDArray evaluateCausal(Block layer, NDArray queries, NDArray X) {
+    var causal = new PairList<String, Object>(Map.of("causal", true));
+    return layer.forward(parameters, new NDList(queries, X, X), false, causal).head();
+}
+
 var shape = X.getShape();
-var layer = initialize(new MultiHeadAttention(d, numHeads, 0), shape, shape, shape);
-W_q.transpose().copyTo(projectionWeights(layer.W_q));
-W_k.transpose().copyTo(projectionWeights(layer.W_k));
-W_v.transpose().copyTo(projectionWeights(layer.W_v));
-W_o.transpose().copyTo(projectionWeights(layer.W_o));
-var layerOutput = evaluate(layer, X, X, X);
-var output = multiHead(X, W_q, W_k, W_v, W_o, numHeads);
+var d2lLayer =
+        initialize(new d2l.MultiHeadAttention(d, numHeads, 0), shape, shape, shape);
+copyWeights(layer, d2lLayer);
+var d2lOutput = evaluate(d2lLayer, X, X, X);
+var lastQueries = X.get(":, -2:"); // the last two of five queries
+var d2lCausalOutput = evaluateCausal(d2lLayer, lastQueries, X);
+var causalOutput = evaluateCausal(layer, lastQueries, X);
 
 // %% all-alike
 System.out.println("largest output: %.4f".formatted(output.abs().max().getFloat()));
-var line = "%12s: largest difference %.4f";
-System.out.println(line.formatted("head by head", largestDifference(headwiseOutput, output)));
-System.out.println(line.formatted("the layer", largestDifference(layerOutput, output)));
+float difference = largestDifference(headwiseOutput, output);
+System.out.printf("head by head:         largest difference %.4f%n", difference);
+difference = largestDifference(d2lOutput, output);
+System.out.printf("d2l's layer:          largest difference %.4f%n", difference);
+difference = largestDifference(d2lCausalOutput, causalOutput);
+System.out.printf("d2l's layer, causal:  largest difference %.4f%n", difference);
 
 // %% merged-wrongly
 var wrongMerge = attended.reshape(1, 5, d); // the right shape, and the wrong numbers
-System.out.println("shapes: " + wrongMerge.getShape() + " " + merge(attended).getShape());
-var shareInPlace = wrongMerge.eq(merge(attended)).toType(DataType.FLOAT32, false).mean().getFloat();
+var rightMerge = merge(attended);
+System.out.println("shapes: " + wrongMerge.getShape() + " " + rightMerge.getShape());
+var isInPlace = wrongMerge.eq(rightMerge);
+float shareInPlace = isInPlace.toType(DataType.FLOAT32, false).mean().getFloat();
 System.out.println("numbers in their place: %.2f".formatted(shareInPlace));
 
 // %% wrong-root
@@ -180,11 +267,11 @@ float sharpness(int width) {
     Engine.getInstance().setRandomSeed(0);
     var q = manager.randomNormal(new Shape(8, 1000, 64)); // 512 / 8 = 64
     var k = manager.randomNormal(new Shape(8, 10, 64));
-    var weights = q.matMul(transpose(k)).div(Math.sqrt(width)).softmax(-1);
+    var weights = q.matMul(k.swapAxes(1, 2)).div(Math.sqrt(width)).softmax(-1);
     return weights.max(new int[] {-1}).mean().getFloat();
 }
 
-line = "divided by the root of %15s: %.2f";
+var line = "divided by the root of %15s: %.2f";
 System.out.println(line.formatted("the head's 64", sharpness(64)));
 System.out.println(line.formatted("the model's 512", sharpness(512)));
 
@@ -192,22 +279,26 @@ System.out.println(line.formatted("the model's 512", sharpness(512)));
 var tokens = manager.zeros(new Shape(1, 10, 64));
 System.out.println("heads  width  parameters  multiply-adds  weights");
 for (int numHeads : new int[] {1, 2, 4, 8, 16}) {
-    var shape = tokens.getShape();
-    var layer = initialize(new MultiHeadAttention(64, numHeads, 0), shape, shape, shape);
+    var layer = initialize(new MultiHeadAttention(64, numHeads));
     long products = Counting.multiplyAdds(X -> evaluate(layer, X, X, X), tokens);
-    long count = layer.getParameters().values().stream()
-            .mapToLong(part -> part.getArray().size())
-            .sum();
+    var matrices = layer.getParameters().values();
+    long numParameters = matrices.stream().mapToLong(W -> W.getArray().size()).sum();
     evaluate(layer, tokens, tokens, tokens);
-    long weights = layer.attentionWeights().size();
-    System.out.printf(
-            "%5d%7d%,12d%,15d%,9d%n", numHeads, 64 / numHeads, count, products, weights);
+    long numWeights = layer.attentionWeights.size();
+    System.out.printf("%5d%7d%,12d", numHeads, 64 / numHeads, numParameters);
+    System.out.printf("%,15d%,9d%n", products, numWeights);
 }
 
 // %% questions
+String LETTERS = "abcdefghijklmnopqrstuvwxyz";
+
 record Examples(NDList inputs, NDArray answers) {}
 
-/** Draw entries (a letter and a number each), pairs of letters, and the answers. */
+/**
+ * Draw entries (a letter and a number each), pairs of letters, and the answers. An
+ * answer is the first letter's number plus sign times the second's. Inputs are letters,
+ * numbers, and the first and the second letters of questions; all are (count, 6).
+ */
 Examples drawQuestions(NDManager manager, int count, int sign) {
     // no letter twice
     var alphabets = manager.randomUniform(0, 1, new Shape(count, 26)).argSort(1);
@@ -215,79 +306,94 @@ Examples drawQuestions(NDManager manager, int count, int sign) {
     var numbers = manager.randomNormal(new Shape(count, 6));
     // Each question asks for two different entries.
     var indices = manager.randomUniform(0, 1, new Shape(count, 6, 6)).argSort(2);
-    NDArray first = indices.get("..., 0"), second = indices.get("..., 1");
-    NDArray a = numbers.gather(first, 1), b = numbers.gather(second, 1);
-    NDArray firstLetters = letters.gather(first, 1), secondLetters = letters.gather(second, 1);
-    var inputs = new NDList(letters, numbers, firstLetters, secondLetters);
-    return new Examples(inputs, a.add(b.mul(sign)));
+    var firstIndices = indices.get("..., 0");
+    var secondIndices = indices.get("..., 1");
+    var first = letters.gather(firstIndices, 1);
+    var second = letters.gather(secondIndices, 1);
+    var firstNumbers = numbers.gather(firstIndices, 1);
+    var secondNumbers = numbers.gather(secondIndices, 1);
+    var answers = firstNumbers.add(secondNumbers.mul(sign));
+    return new Examples(new NDList(letters, numbers, first, second), answers);
 }
 
-/** Return a letter of the first row. */
-char getLetter(NDArray letters, int i) {
-    return (char) ('a' + letters.getLong(0, i));
+/** Return the characters at these indices. */
+String[] pickCharacters(String characters, NDArray indices) {
+    return LongStream.of(indices.toLongArray())
+            .mapToObj(index -> "" + characters.charAt((int) index))
+            .toArray(String[]::new);
 }
 
 Engine.getInstance().setRandomSeed(2);
 var example = drawQuestions(manager, 1, -1);
-NDArray letters = example.inputs().get(0), numbers = example.inputs().get(1);
-NDArray first = example.inputs().get(2), second = example.inputs().get(3);
-System.out.print("entries:");
+var letters = example.inputs().get(0);
+var numbers = example.inputs().get(1);
+var first = example.inputs().get(2);
+var second = example.inputs().get(3);
+var letterNames = pickCharacters(LETTERS, letters);
+var firstNames = pickCharacters(LETTERS, first);
+var secondNames = pickCharacters(LETTERS, second);
+var entries = new ArrayList<String>();
 for (int i = 0; i < 6; i++) {
-    System.out.printf(" %c %.1f ", getLetter(letters, i), numbers.getFloat(0, i));
+    entries.add("%s %.1f".formatted(letterNames[i], numbers.getFloat(0, i)));
 }
-System.out.println();
+System.out.println("entries: " + String.join("  ", entries));
 for (int i = 0; i < 3; i++) {
     float answer = example.answers().getFloat(0, i);
-    System.out.printf("%c - %c = %.1f%n", getLetter(first, i), getLetter(second, i), answer);
+    System.out.printf("%s - %s = %.1f%n", firstNames[i], secondNames[i], answer);
 }
 
 // %% comparer
 /** Make a table with a vector for each letter, token or place. */
 Block makeEmbedding(int size) {
-    var table = new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(32).build();
+    var builder = new IdEmbedding.Builder();
+    var table = builder.setDictionarySize(size).setEmbeddingSize(32).build();
     table.setInitializer(new NormalInitializer(1), Parameter.Type.WEIGHT);
     return table;
 }
 
-/** Make a projection with weights from -1/√n to 1/√n for n inputs. */
-Linear makeProjection(int units, boolean hasBias) {
-    var layer = Linear.builder().setUnits(units).optBias(hasBias).build();
-    var uniform = new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
-    layer.setInitializer(uniform, Parameter.Type.WEIGHT);
-    return layer;
-}
-
 /** A model that compares the numbers of two letters. */
 class Comparer extends AbstractBlock {
-    final Block letter = addChildBlock("letterTable", makeEmbedding(26));
-    final Block first = addChildBlock("firstTable", makeEmbedding(26));
-    final Block second = addChildBlock("secondTable", makeEmbedding(26));
-    final Block number = addChildBlock("numberLayer", makeProjection(32, false));
+    final Block letter;
+    final Block first;
+    final Block second;
+    final Linear number;
     final MultiHeadAttention attention;
-    final Block output = addChildBlock("outputLayer", makeProjection(1, true));
+    final Linear output;
 
     Comparer(int numHeads) {
-        attention = addChildBlock("attentionLayer", new MultiHeadAttention(32, numHeads, 0));
+        letter = addChildBlock("letterTable", makeEmbedding(26));
+        first = addChildBlock("firstTable", makeEmbedding(26));
+        second = addChildBlock("secondTable", makeEmbedding(26));
+        number = addChildBlock("numberLayer", makeProjection(32, false));
+        attention =
+                addChildBlock("attentionLayer", new MultiHeadAttention(32, numHeads));
+        output = addChildBlock("outputLayer", makeProjection(1, true));
     }
 
+    /** Take the letters and numbers of entries, and both letters of each question. */
     @Override
     protected NDList forwardInternal(
-            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
-        var numberVectors = evaluate(number, inputs.get(1).expandDims(2));
-        var entries = evaluate(letter, inputs.get(0)).add(numberVectors);
-        var queries = evaluate(first, inputs.get(2)).add(evaluate(second, inputs.get(3)));
-        var Y = evaluate(attention, queries, entries, entries);
-        return new NDList(evaluate(output, Y).squeeze(2));
+            ParameterStore store,
+            NDList inputs,
+            boolean training,
+            PairList<String, Object> options) {
+        var numbers = inputs.get(1).expandDims(2);
+        var entries = evaluate(letter, inputs.get(0)).add(evaluate(number, numbers));
+        var firstVectors = evaluate(first, inputs.get(2));
+        var queries = firstVectors.add(evaluate(second, inputs.get(3)));
+        var attended = evaluate(attention, queries, entries, entries);
+        return new NDList(evaluate(output, attended).squeeze(2));
     }
 
     @Override
-    protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
-        var vectors = new Shape(1, 6, 32);
+    protected void initializeChildBlocks(
+            NDManager manager, DataType type, Shape... inputShapes) {
+        var vectors = new Shape(1, 32);
         for (var table : List.of(letter, first, second)) {
-            table.initialize(manager, type, inputShapes);
+            table.initialize(manager, type, vectors);
         }
         number.initialize(manager, type, new Shape(1, 1));
-        attention.initialize(manager, type, vectors, vectors, vectors);
+        attention.initialize(manager, type, vectors);
         output.initialize(manager, type, vectors);
     }
 
@@ -300,11 +406,15 @@ class Comparer extends AbstractBlock {
 // %% train
 /** Initialize the model, and train it on new examples in each step. */
 void fit(
-        Block model, int steps, Function<NDManager, Examples> draw, BinaryOperator<NDArray> loss) {
+        Block model,
+        int numSteps,
+        Function<NDManager, Examples> draw,
+        BinaryOperator<NDArray> loss) {
     initialize(model);
-    model.getParameters().values().forEach(part -> part.getArray().setRequiresGradient(true));
+    var weights = model.getParameters();
+    weights.values().forEach(each -> each.getArray().setRequiresGradient(true));
     var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.01f)).build();
-    for (int step = 0; step < steps; step++) {
+    for (int step = 0; step < numSteps; step++) {
         // All that a step computes is freed with its manager.
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
@@ -312,12 +422,12 @@ void fit(
             var predictions = model.forward(parameters, batch.inputs(), true).head();
             gradients.backward(loss.apply(predictions, batch.answers()));
         }
-        model.getParameters().forEach(pair -> {
-            var weights = pair.getValue().getArray();
-            try (var gradient = weights.getGradient()) {
-                adam.update(pair.getKey(), weights, gradient);
+        for (var named : weights) {
+            var array = named.getValue().getArray();
+            try (var gradient = array.getGradient()) {
+                adam.update(named.getKey(), array, gradient);
             }
-        });
+        }
     }
 }
 
@@ -331,95 +441,111 @@ Comparer train(int numHeads, int seed, int sign) {
     return model;
 }
 
+// %% comparer-errors
 // The same questions for every model.
 var differences = drawQuestions(manager, 500, -1);
 
-double error(Block model, Examples test) {
+/** Return the mean squared error. */
+double error(Block model, Examples examples) {
     // All that a model computes from these is freed with this manager.
     try (var scratch = manager.newSubManager()) {
-        scratch.tempAttachAll(test.inputs(), test.answers());
-        var predictions = model.forward(parameters, test.inputs(), false).head();
-        return meanSquare.apply(predictions, test.answers()).getFloat();
+        scratch.tempAttachAll(examples.inputs(), examples.answers());
+        var predictions = model.forward(parameters, examples.inputs(), false).head();
+        return meanSquare.apply(predictions, examples.answers()).getFloat();
     }
 }
 
 var seeds = List.of(0, 1, 2, 3, 4);
-var models = new TreeMap<Integer, List<Comparer>>();
-var errors = new TreeMap<Integer, double[]>();
-for (int h : new int[] {1, 2, 4}) {
-    var runs = seeds.stream().map(seed -> train(h, seed, -1)).toList();
-    models.put(h, runs);
-    errors.put(h, runs.stream().mapToDouble(model -> error(model, differences)).toArray());
+var models = new LinkedHashMap<Integer, List<Comparer>>();
+var errors = new LinkedHashMap<Integer, double[]>();
+for (int numHeads : new int[] {1, 2, 4}) {
+    var runs = seeds.stream().map(seed -> train(numHeads, seed, -1)).toList();
+    models.put(numHeads, runs);
+    var runErrors = runs.stream().mapToDouble(model -> error(model, differences));
+    errors.put(numHeads, runErrors.toArray());
 }
 
 // %% errors tags=["tolerance:absolute=0.03"]
-/** Return the median and the range as text. */
-String formatMedianAndRange(double... runs) {
-    var sorted = DoubleStream.of(runs).sorted().toArray();
-    double low = sorted[0], median = sorted[2], high = sorted[4];
-    return "%.3f (%.3f-%.3f)".formatted(median, low, high);
+/** Return numbers as a column of a table, (seeds, 1). */
+double[][] toColumn(double[] runs) {
+    var rows = DoubleStream.of(runs).mapToObj(x -> new double[] {x});
+    return rows.toArray(double[][]::new);
 }
 
-System.out.println("heads  mean squared error, five seeds: median (range)");
-errors.forEach((h, runs) ->
-        System.out.println("%5d  %s".formatted(h, formatMedianAndRange(runs))));
+var results = new LinkedHashMap<String, double[][]>();
+errors.forEach((numHeads, runs) -> results.put("" + numHeads, toColumn(runs)));
+Ranges.print(results, List.of("mean squared error"), "heads", 3);
 
 // %% two-heads-map tags=["tolerance:levels=16"]
 Engine.getInstance().setRandomSeed(4);
 var inputs = drawQuestions(manager, 1, -1).inputs();
+letters = inputs.get(0);
+first = inputs.get(2);
+second = inputs.get(3);
 evaluate(models.get(2).get(0), inputs.toArray(NDArray[]::new));
-System.out.print("entries:  ");
-for (int i = 0; i < 6; i++) {
-    System.out.printf(" %c", getLetter(inputs.get(0), i));
+
+String[] nameQuestions(NDArray first, NDArray second) {
+    var names = pickCharacters(LETTERS, first);
+    var secondNames = pickCharacters(LETTERS, second);
+    for (int i = 0; i < names.length; i++) {
+        names[i] += "-" + secondNames[i];
+    }
+    return names;
 }
-System.out.println();
-System.out.print("questions:");
-for (int i = 0; i < 6; i++) {
-    System.out.printf(" %c-%c", getLetter(inputs.get(2), i), getLetter(inputs.get(3), i));
-}
-System.out.println();
-Plots.heatmaps(models.get(2).get(0).attention.attentionWeights())
+
+// Both letters of each question are framed.
+var isAsked = letters.eq(first.transpose()).logicalOr(letters.eq(second.transpose()));
+Plots.heatmaps(models.get(2).get(0).attention.attentionWeights)
         .xlabel("Entries")
         .ylabel("Questions")
         .titles("Head 1", "Head 2")
         .figsize(6, 3)
         .cmap(ColorMap.BLUES)
+        .xticklabels(pickCharacters(LETTERS, letters))
+        .yticklabels(nameQuestions(first, second))
+        .marks(isAsked)
         .show();
 
 // %% without-a-head
 /** Return the error after setting a head's rows of W_o to zero. */
-double errorWithout(Comparer model, int numHeads, int head) {
-    var W_o = projectionWeights(model.attention.W_o); // stored transposed
-    int width = 32 / numHeads;
-    var original = W_o.duplicate();
+double errorWithout(Comparer model, int head) {
+    int numHeads = model.attention.numHeads;
+    var changed = initialize(new Comparer(numHeads));
+    copyWeights(model, changed);
+    var W_o = projectionWeights(changed.attention.W_o); // stored transposed
+    long width = W_o.size(1) / numHeads;
     W_o.set(new NDIndex(":, {}:{}", head * width, (head + 1) * width), 0);
-    double result = error(model, differences);
-    original.copyTo(W_o);
-    return result;
+    return error(changed, differences);
 }
 
-var errorsWithout = new TreeMap<Integer, List<double[]>>();
-for (int h : new int[] {2, 4}) {
-    errorsWithout.put(h, models.get(h).stream()
-            .map(model -> IntStream.range(0, h).mapToDouble(head -> errorWithout(model, h, head)))
-            .map(DoubleStream::toArray)
-            .toList());
+var errorsWithout = new LinkedHashMap<Integer, List<double[]>>();
+for (int numHeads : new int[] {2, 4}) {
+    var runs = new ArrayList<double[]>();
+    for (var model : models.get(numHeads)) {
+        var headNumbers = IntStream.range(0, numHeads);
+        runs.add(headNumbers.mapToDouble(head -> errorWithout(model, head)).toArray());
+    }
+    errorsWithout.put(numHeads, runs);
 }
 
 // %% without-a-head-shown tags=["tolerance:absolute=0.05"]
-errorsWithout.forEach((h, runs) -> {
-    System.out.println(h + " heads, without one of them:");
-    for (int seed : seeds) {
-        System.out.print("   seed " + seed + ":");
-        for (double cost : runs.get(seed)) {
-            System.out.printf(" %6.3f", cost);
-        }
-        System.out.println();
-    }
-});
+errorsWithout.forEach(
+        (numHeads, runs) -> {
+            System.out.println(numHeads + " heads, without one of them:");
+            for (int seed : seeds) {
+                System.out.print("   seed " + seed + ":");
+                for (double headError : runs.get(seed)) {
+                    System.out.printf(" %6.3f", headError);
+                }
+                System.out.println();
+            }
+        });
 
 // %% texts
-/** Draw letters, each followed by its digit; then the same pairs, shuffled. */
+/**
+ * Draw letters, each followed by its digit; then the same pairs, shuffled. Return
+ * tokens (count, 16), and the digits to predict (count, 4).
+ */
 Examples drawTexts(NDManager manager, int count) {
     var alphabets = manager.randomUniform(0, 1, new Shape(count, 26)).argSort(1);
     var letters = alphabets.get(":, :{}", 4);
@@ -432,53 +558,55 @@ Examples drawTexts(NDManager manager, int count) {
     return new Examples(new NDList(tokens), digits.gather(order, 1));
 }
 
-String formatTokens(NDArray tokens) {
-    return LongStream.of(tokens.toLongArray())
-            .mapToObj(x -> x < 26 ? "" + (char) ('a' + x) : "" + (x - 26))
-            .collect(Collectors.joining(" "));
+String[] nameTokens(NDArray tokens) {
+    return pickCharacters(LETTERS + "0123456789", tokens);
 }
 
 var samples = drawTexts(manager, 3).inputs().head();
 for (int i = 0; i < 3; i++) {
-    System.out.println(formatTokens(samples.get(i)));
+    System.out.println(String.join(" ", nameTokens(samples.get(i))));
 }
 
 // %% reader
 /** One or two residual layers, with two causal heads in all. */
 class Reader extends AbstractBlock {
-    final Block token = addChildBlock("tokenTable", makeEmbedding(36));
-    final Block place = addChildBlock("placeTable", makeEmbedding(16));
+    final Block token;
+    final Block place;
     final List<MultiHeadAttention> layers = new ArrayList<>();
-    final Block output = addChildBlock("outputLayer", makeProjection(10, true));
+    final Linear output;
 
     Reader(int numLayers) {
+        token = addChildBlock("tokenTable", makeEmbedding(36));
+        place = addChildBlock("placeTable", makeEmbedding(16));
+        int numHeads = 2 / numLayers;
         for (int i = 0; i < numLayers; i++) {
-            var layer = new MultiHeadAttention(32, 2 / numLayers, 0);
+            var layer = new MultiHeadAttention(32, numHeads);
             layers.add(addChildBlock("attentionLayer" + i, layer));
         }
+        output = addChildBlock("outputLayer", makeProjection(10, true));
     }
 
     @Override
     protected NDList forwardInternal(
-            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
+            ParameterStore store,
+            NDList inputs,
+            boolean training,
+            PairList<String, Object> options) {
         var tokens = inputs.head();
-        var position = tokens.getManager().arange((int) tokens.size(1));
-        var X = evaluate(token, tokens).add(evaluate(place, position));
-        PairList<String, Object> causal = new PairList<>(Map.of("causal", true));
+        var positions = tokens.getManager().arange((int) tokens.size(1));
+        var X = evaluate(token, tokens).add(evaluate(place, positions));
         for (var layer : layers) {
-            X = X.add(layer.forward(store, new NDList(X, X, X), training, causal).head());
+            X = X.add(evaluateCausal(layer, X, X));
         }
         // the letters of the second half
         return new NDList(evaluate(output, X.get(":, {}::2", tokens.size(1) / 2)));
     }
 
     @Override
-    protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
-        var vectors = new Shape(1, 16, 32);
-        token.initialize(manager, type, inputShapes);
-        place.initialize(manager, type, inputShapes);
-        layers.forEach(layer -> layer.initialize(manager, type, vectors, vectors, vectors));
-        output.initialize(manager, type, vectors);
+    protected void initializeChildBlocks(
+            NDManager manager, DataType type, Shape... inputShapes) {
+        var vectors = new Shape(1, 32);
+        getChildren().values().forEach(part -> part.initialize(manager, type, vectors));
     }
 
     @Override
@@ -488,11 +616,13 @@ class Reader extends AbstractBlock {
 }
 
 // %% train-readers
-BinaryOperator<NDArray> crossEntropy = (logits, digits) -> {
-    // DJL's loss takes a row for each answer.
-    var rows = new NDList(logits.reshape(-1, 10));
-    return Loss.softmaxCrossEntropyLoss().evaluate(new NDList(digits.flatten()), rows);
-};
+BinaryOperator<NDArray> crossEntropy =
+        (logits, digits) -> {
+            // DJL's loss takes a row for each answer.
+            var rows = new NDList(logits.reshape(-1, 10));
+            var answers = new NDList(digits.flatten());
+            return Loss.softmaxCrossEntropyLoss().evaluate(answers, rows);
+        };
 
 Reader trainReader(int numLayers, int seed) {
     Engine.getInstance().setRandomSeed(seed);
@@ -501,51 +631,74 @@ Reader trainReader(int numLayers, int seed) {
     return model;
 }
 
+// %% reader-accuracies
 // The same texts for every model.
 var test = drawTexts(manager, 500);
 
 double accuracy(Reader model) {
     try (var scratch = manager.newSubManager()) {
         scratch.tempAttachAll(test.inputs(), test.answers());
-        var isRight = evaluate(model, test.inputs().head()).argMax(2).eq(test.answers());
+        var predictions = evaluate(model, test.inputs().head()).argMax(2);
+        var isRight = predictions.eq(test.answers());
         return isRight.toType(DataType.FLOAT32, false).mean().getFloat();
     }
 }
 
-var readers = new TreeMap<Integer, List<Reader>>();
-var accuracies = new TreeMap<Integer, double[]>();
-for (int count : new int[] {1, 2}) {
-    var runs = seeds.stream().map(seed -> trainReader(count, seed)).toList();
-    readers.put(count, runs);
-    accuracies.put(count, runs.stream().mapToDouble(model -> accuracy(model)).toArray());
+var readers = new LinkedHashMap<Integer, List<Reader>>();
+var accuracies = new LinkedHashMap<Integer, double[]>();
+for (int numLayers : new int[] {1, 2}) {
+    var runs = seeds.stream().map(seed -> trainReader(numLayers, seed)).toList();
+    readers.put(numLayers, runs);
+    var shares = runs.stream().mapToDouble(model -> accuracy(model));
+    accuracies.put(numLayers, shares.toArray());
 }
 
 // %% readers-shares tags=["tolerance:absolute=0.02"]
-accuracies.forEach((count, runs) ->
-        System.out.println("layers: %d, right: %s".formatted(count, formatMedianAndRange(runs))));
+results = new LinkedHashMap<>();
+accuracies.forEach((numLayers, runs) -> results.put("" + numLayers, toColumn(runs)));
+Ranges.print(results, List.of("right"), "layers", 3);
 
 // %% readers-maps tags=["nbval-ignore-output"]
 Engine.getInstance().setRandomSeed(4);
 tokens = drawTexts(manager, 1).inputs().head();
 var model = readers.get(2).get(0);
 evaluate(model, tokens);
-System.out.println(formatTokens(tokens));
-var maps = model.layers.stream().map(layer -> layer.attentionWeights()).toList();
+// First layer: a digit looks at its letter, just before it. Second layer: a letter of
+// the second half looks just after its first appearance.
+var marks = manager.zeros(new Shape(2, 16, 16));
+for (int i = 1; i < 8; i += 2) {
+    marks.set(new NDIndex("0, {}, {}", i, i - 1), 1);
+}
+for (int i = 8; i < 16; i += 2) {
+    for (int j = 0; j < 8; j += 2) {
+        if (tokens.getLong(0, i) == tokens.getLong(0, j)) {
+            marks.set(new NDIndex("1, {}, {}", i, j + 1), 1);
+        }
+    }
+}
+var maps = model.layers.stream().map(layer -> layer.attentionWeights).toList();
 Plots.heatmaps(NDArrays.concat(new NDList(maps), 1))
         .xlabel("Keys")
         .ylabel("Queries")
         .titles("First layer", "Second layer")
-        .figsize(7, 3.5)
+        .figsize(8, 4)
         .cmap(ColorMap.BLUES)
+        .xticklabels(nameTokens(tokens))
+        .yticklabels(nameTokens(tokens))
+        .marks(marks)
         .show();
 
 // %% solution-rank
-/** Return the rank: subtract products of a column and a row until only rounding errors are left. */
+/**
+ * Return the rank: subtract products of a column and a row until only rounding errors
+ * are left.
+ */
 int computeRank(NDArray A) {
     int rank = 0;
     while (A.abs().max().getFloat() > 1e-4) {
         long largest = A.abs().argMax().getLong();
-        long i = largest / A.size(1), j = largest % A.size(1);
+        long i = largest / A.size(1);
+        long j = largest % A.size(1);
         var column = A.get("..., {}", j).expandDims(1);
         A = A.sub(column.mul(A.get(i)).div(A.getFloat(i, j)));
         rank++;
@@ -566,20 +719,21 @@ for (int numHeads : new int[] {1, 2, 4, 8}) {
 // %% solution-order
 Engine.getInstance().setRandomSeed(0);
 X = manager.randomNormal(new Shape(1, 5, d));
+layer = initialize(new MultiHeadAttention(d, 2));
 // the second of two heads comes first
 var order = manager.create(new int[] {4, 5, 6, 7, 0, 1, 2, 3});
+var reordered = initialize(new MultiHeadAttention(d, 2));
+// stored transposed
+projectionWeights(layer.W_q).get(order).copyTo(projectionWeights(reordered.W_q));
+projectionWeights(layer.W_k).get(order).copyTo(projectionWeights(reordered.W_k));
+projectionWeights(layer.W_v).get(order).copyTo(projectionWeights(reordered.W_v));
 var columns = new NDIndex(":, {}", order);
-var reorderedWeights = Stream.of(W_q, W_k, W_v).map(W -> W.get(columns)).toList();
-var originalOutput = multiHead(X, W_q, W_k, W_v, W_o, 2);
-var reorderedOutput = multiHead(
-        X,
-        reorderedWeights.get(0),
-        reorderedWeights.get(1),
-        reorderedWeights.get(2),
-        W_o.get(order),
-        2);
-System.out.println("largest output: %.4f".formatted(originalOutput.abs().max().getFloat()));
-float difference = largestDifference(reorderedOutput, originalOutput);
+projectionWeights(layer.W_o).get(columns).copyTo(projectionWeights(reordered.W_o));
+var originalOutput = evaluate(layer, X, X, X);
+var reorderedOutput = evaluate(reordered, X, X, X);
+float largestOutput = originalOutput.abs().max().getFloat();
+difference = largestDifference(reorderedOutput, originalOutput);
+System.out.println("largest output: %.4f".formatted(largestOutput));
 System.out.println("largest difference: %.4f".formatted(difference));
 
 // %% solution-sum
@@ -588,43 +742,48 @@ var sums = drawQuestions(manager, 500, 1);
 var sumErrors = adders.stream().mapToDouble(model -> error(model, sums)).toArray();
 
 // %% solution-sum-shown tags=["tolerance:absolute=0.03"]
-System.out.println("one head, sums: mean squared error " + formatMedianAndRange(sumErrors));
+Ranges.print(
+        Map.of("1", toColumn(sumErrors)), List.of("mean squared error"), "heads", 3);
 
 // %% solution-mean-map tags=["tolerance:levels=16"]
 Engine.getInstance().setRandomSeed(0);
 inputs = drawQuestions(manager, 1, -1).inputs();
+letters = inputs.get(0);
+first = inputs.get(2);
+second = inputs.get(3);
 evaluate(models.get(2).get(0), inputs.toArray(NDArray[]::new));
-var weights = models.get(2).get(0).attention.attentionWeights();
+var weights = models.get(2).get(0).attention.attentionWeights;
+isAsked = letters.eq(first.transpose()).logicalOr(letters.eq(second.transpose()));
 Plots.heatmaps(weights.concat(weights.mean(new int[] {1}, true), 1))
         .xlabel("Entries")
         .ylabel("Questions")
         .titles("Head 1", "Head 2", "Mean")
         .figsize(8, 3)
         .cmap(ColorMap.BLUES)
+        .xticklabels(pickCharacters(LETTERS, letters))
+        .yticklabels(nameQuestions(first, second))
+        .marks(isAsked)
         .show();
 
 // %% solution-without-a-layer
 /** Return the accuracy when one layer contributes nothing. */
 double accuracyWithout(Reader model, int layer) {
-    var W_o = projectionWeights(model.layers.get(layer).W_o);
-    var original = W_o.duplicate();
+    var changed = initialize(new Reader(model.layers.size()));
+    copyWeights(model, changed);
+    var W_o = projectionWeights(changed.layers.get(layer).W_o);
     W_o.zerosLike().copyTo(W_o);
-    double result = accuracy(model);
-    original.copyTo(W_o);
-    return result;
+    return accuracy(changed);
 }
 
-var accuraciesWithout = new TreeMap<Integer, double[]>();
+var accuraciesWithout = new ArrayList<double[]>();
 for (int layer : new int[] {0, 1}) {
-    var runs = readers.get(2).stream().mapToDouble(model -> accuracyWithout(model, layer));
-    accuraciesWithout.put(layer, runs.toArray());
+    var runs = readers.get(2).stream();
+    var shares = runs.mapToDouble(model -> accuracyWithout(model, layer));
+    accuraciesWithout.add(shares.toArray());
 }
 
 // %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-accuraciesWithout.forEach((layer, runs) -> {
-    var name = List.of("first", "second").get(layer);
-    var sorted = DoubleStream.of(runs).sorted().toArray();
-    double low = sorted[0], median = sorted[2], high = sorted[4];
-    var line = "without the %6s: %.3f (%.3f-%.3f) right";
-    System.out.println(line.formatted(name, median, low, high));
-});
+results = new LinkedHashMap<>();
+results.put("without the first", toColumn(accuraciesWithout.get(0)));
+results.put("without the second", toColumn(accuraciesWithout.get(1)));
+Ranges.print(results, List.of("right"), "layer", 3);

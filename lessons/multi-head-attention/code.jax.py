@@ -3,15 +3,14 @@
 
 # %% setup
 import math
-import statistics
 from functools import partial
-from operator import itemgetter
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from flax.training.train_state import TrainState
 from flax.traverse_util import path_aware_map
 
 from d2l_compat import jax as d2l
@@ -22,18 +21,21 @@ jax.config.update("jax_default_device", d2l.cpu())
 # %% one-average
 fruits = ["apple", "lemon", "pear"]
 keys = jnp.eye(3)  # each fruit has its own number
-values = d2l.tensor([50.0, 40, 70])  # the price, in cents
-pear, lemon = d2l.tensor([0.0, 0, 6]), d2l.tensor([0.0, 6, 0])
+values = jnp.array([50.0, 40, 70])  # the price, in cents
+pear = jnp.array([0.0, 0, 6])
+lemon = jnp.array([0.0, 6, 0])
 
-for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
+for name, query in [("pear", pear), ("lemon", lemon), ("both", pear + lemon)]:
     weights = jax.nn.softmax(keys @ query)
     shares = "".join(f"{weight:7.3f}" for weight in weights)
     print(f"{name:>5}:{shares}   {weights @ values:.1f} cents")
 
 # %% two-averages
-heads = d2l.stack([jax.nn.softmax(keys @ query) @ values for query in (pear, lemon)])
-W_o = d2l.tensor([1.0, -1])  # the first minus the second
-print("the two heads:", *(f"{head:.1f}" for head in heads))
+first_head = jax.nn.softmax(keys @ pear) @ values
+second_head = jax.nn.softmax(keys @ lemon) @ values
+heads = jnp.stack([first_head, second_head])
+W_o = jnp.array([1.0, -1])  # the first minus the second
+print(f"the two heads: {first_head:.1f} {second_head:.1f}")
 print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
 print(f"a lemon costs {heads[::-1] @ W_o:.1f} cents more than a pear")
 
@@ -52,60 +54,102 @@ def merge(X):
 
 
 # %% multi-head
-def attend(q, k, v):
-    """Return scaled dot-product attention over the last two axes."""
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
-    return jax.nn.softmax(scores) @ v
+# Kernels of variance 1 / (3 d) for d inputs; Flax itself draws them with 1 / d.
+narrow = nn.initializers.variance_scaling(
+    scale=1 / 3, mode="fan_in", distribution="truncated_normal"
+)
 
 
-def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
-    """Compute self-attention with heads: project, split, attend, merge, project."""
-    q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
-    return merge(attend(q, k, v)) @ W_o
+class MultiHeadAttention(nn.Module):
+    """Attention with several heads: project, split, attend, merge, project."""
+
+    num_hiddens: int
+    num_heads: int
+
+    def setup(self):
+        self.W_q = nn.Dense(self.num_hiddens, use_bias=False, kernel_init=narrow)
+        self.W_k = nn.Dense(self.num_hiddens, use_bias=False, kernel_init=narrow)
+        self.W_v = nn.Dense(self.num_hiddens, use_bias=False, kernel_init=narrow)
+        self.W_o = nn.Dense(self.num_hiddens, use_bias=False, kernel_init=narrow)
+
+    def __call__(self, queries, keys, values, causal=False):
+        q = split(self.W_q(queries), self.num_heads)
+        k = split(self.W_k(keys), self.num_heads)
+        v = split(self.W_v(values), self.num_heads)
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        if causal:  # the last query sees all keys, the one before it one fewer, ...
+            num_queries, num_keys = scores.shape[-2:]
+            is_visible = jnp.ones((num_queries, num_keys), dtype=bool)
+            is_visible = jnp.tril(is_visible, num_keys - num_queries)
+            scores = jnp.where(is_visible, scores, -jnp.inf)
+        weights = jax.nn.softmax(scores)
+        return self.W_o(merge(weights @ v)), weights
 
 
 # %% shapes
-d, num_heads = 8, 2
+d = 8
+num_heads = 2
 X = jax.random.normal(jax.random.key(10), (1, 5, d))
-W_q, W_k, W_v, W_o = jax.random.normal(jax.random.key(11), (4, d, d)) / math.sqrt(d)
-q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
-attended = attend(q, k, v)
-merged = merge(attended)
-steps = {"X": X, "X W_q": X @ W_q, "split": q}
-steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
+layer = MultiHeadAttention(d, num_heads)
+variables = layer.init(jax.random.key(11), X, X, X)
+output, weights = layer.apply(variables, X, X, X)
+projected = X @ variables["params"]["W_v"]["kernel"]
+v = split(projected, num_heads)
+attended = weights @ v
+steps = {
+    "X": X,
+    "X W_v": projected,
+    "split": v,
+    "weights": weights,
+    "attended": attended,
+    "merged": merge(attended),
+    "output": output,
+}
 for name, step in steps.items():
     print(f"{name:>8} {step.shape}")
 
 # %% head-by-head
+W_q = variables["params"]["W_q"]["kernel"]
+W_k = variables["params"]["W_k"]["kernel"]
+W_v = variables["params"]["W_v"]["kernel"]
+W_o = variables["params"]["W_o"]["kernel"]
 width = d // num_heads
 head_outputs = []
 for head in range(num_heads):
     columns = slice(head * width, (head + 1) * width)
-    q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
-    head_outputs.append(attend(q, k, v))
-headwise_output = d2l.concat(head_outputs, axis=-1) @ W_o
+    q = X @ W_q[:, columns]
+    k = X @ W_k[:, columns]
+    v = X @ W_v[:, columns]
+    weights = jax.nn.softmax(q @ k.mT / math.sqrt(width))
+    head_outputs.append(weights @ v)
+headwise_output = jnp.concatenate(head_outputs, axis=-1) @ W_o
 
 # %% the-layer
-layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
-parts = {"W_q": W_q, "W_k": W_k, "W_v": W_v, "W_o": W_o}
-parameters = {name: {"kernel": W} for name, W in parts.items()}
-layer_output, _ = layer.apply({"params": parameters}, X, X, X)
-output = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+d2l_layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
+d2l_output, _ = d2l_layer.apply(variables, X, X, X)
+last_two = X[:, -2:]  # the last two of five queries
+d2l_causal_output, _ = d2l_layer.apply(variables, last_two, X, X, causal=True)
+causal_output, _ = layer.apply(variables, last_two, X, X, causal=True)
 
 # %% all-alike
 print(f"largest output: {jnp.abs(output).max():.4f}")
-for name, Y in ("head by head", headwise_output), ("the layer", layer_output):
-    print(f"{name:>12}: largest difference {jnp.abs(Y - output).max():.4f}")
+difference = jnp.abs(headwise_output - output).max()
+print(f"head by head:         largest difference {difference:.4f}")
+difference = jnp.abs(d2l_output - output).max()
+print(f"d2l's layer:          largest difference {difference:.4f}")
+difference = jnp.abs(d2l_causal_output - causal_output).max()
+print(f"d2l's layer, causal:  largest difference {difference:.4f}")
 
 # %% own-layer
 framework_layer = nn.MultiHeadDotProductAttention(num_heads, use_bias=False)
 # Its weights also have an axis for the heads.
-parts = {"query": W_q, "key": W_k, "value": W_v}
-parameters = {
-    name: {"kernel": W.reshape(d, num_heads, width)} for name, W in parts.items()
+framework_params = {
+    "query": {"kernel": W_q.reshape(d, num_heads, width)},
+    "key": {"kernel": W_k.reshape(d, num_heads, width)},
+    "value": {"kernel": W_v.reshape(d, num_heads, width)},
+    "out": {"kernel": W_o.reshape(num_heads, width, d)},
 }
-parameters["out"] = {"kernel": W_o.reshape(num_heads, width, d)}
-framework_output = framework_layer.apply({"params": parameters}, X)
+framework_output = framework_layer.apply({"params": framework_params}, X)
 difference = jnp.abs(framework_output - output).max()
 print(f"Flax's own: largest difference {difference:.4f}")
 
@@ -119,23 +163,24 @@ print(f"numbers in their place: {share_in_place:.2f}")
 # %% wrong-root
 def sharpness(width):
     """Return the mean largest weight of a thousand queries in each of 8 heads."""
-    q, k = jax.random.normal(jax.random.key(13), (2, 8, 1000, 64))  # 512 / 8 = 64
-    scores = q @ k[:, :10].mT / math.sqrt(width)
+    q = jax.random.normal(jax.random.key(12), (8, 1000, 64))  # 512 / 8 = 64
+    k = jax.random.normal(jax.random.key(13), (8, 10, 64))
+    scores = q @ k.mT / math.sqrt(width)
     return jax.nn.softmax(scores).max(axis=-1).mean()
 
 
-for name, width in ("the head's 64", 64), ("the model's 512", 512):
+for name, width in [("the head's 64", 64), ("the model's 512", 512)]:
     print(f"divided by the root of {name:>15}: {sharpness(width):.2f}")
 
 # %% costs
 tokens = jnp.zeros((1, 10, 64))
 print("heads  width  parameters  multiply-adds  weights")
-for num_heads in 1, 2, 4, 8, 16:
-    layer = d2l.MultiHeadAttention(64, num_heads, dropout=0)
-    inputs = tokens, tokens, tokens
-    initialize = jax.jit(layer.init_with_output)
-    (_, weights), variables = initialize(jax.random.key(14), *inputs)
-    products = d2l.multiply_adds(layer.bind(variables), *inputs)
+for num_heads in [1, 2, 4, 8, 16]:
+    layer = MultiHeadAttention(64, num_heads)
+    variables = layer.init(jax.random.key(14), tokens, tokens, tokens)
+    apply = partial(layer.apply, variables)
+    _, weights = apply(tokens, tokens, tokens)
+    products = d2l.multiply_adds(apply, tokens, tokens, tokens)
     parameters = sum(p.size for p in jax.tree.leaves(variables))
     print(
         f"{num_heads:>5}{64 // num_heads:>7}{parameters:>12,}{products:>15,}"
@@ -144,30 +189,35 @@ for num_heads in 1, 2, 4, 8, 16:
 
 
 # %% questions
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 def draw_questions(rng, count, size=6, sign=-1):
-    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
+    """Draw entries (a letter and a number each), pairs of letters, and the answers.
+
+    An answer is the first letter's number plus `sign` times the second's. Letters,
+    numbers and answers have shape (count, size), questions (count, size, 2).
+    """
     # Drawn with NumPy, since JAX compiles for each new shape.
     alphabets = rng.random((count, 26)).argsort(axis=1)
     letters = alphabets[:, :size]  # no letter twice
     numbers = rng.normal(size=(count, size)).astype("float32")
     # Each question asks for two different entries.
-    indices = rng.random((count, size, size)).argsort(axis=2)[:, :, :2]
-    questions, pair_numbers = (
-        np.take_along_axis(array[:, None], indices, axis=2)
-        for array in (letters, numbers)
-    )
+    orders = rng.random((count, size, size)).argsort(axis=2)
+    indices = orders[:, :, :2]
+    questions = np.take_along_axis(letters[:, None], indices, axis=2)
+    pair_numbers = np.take_along_axis(numbers[:, None], indices, axis=2)
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
     return letters, numbers, questions, answers
 
 
-example = draw_questions(np.random.default_rng(15), 1)
-letters, numbers, questions, answers = (array[0] for array in example)
-print(
-    "entries:",
-    *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
-)
-for (a, b), answer in zip(questions[:3], answers, strict=False):
-    print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
+letters, numbers, questions, answers = draw_questions(np.random.default_rng(15), 1)
+pairs = zip(letters[0], numbers[0], strict=True)
+entries = [f"{LETTERS[letter]} {number:.1f}" for letter, number in pairs]
+print("entries:", "  ".join(entries))
+for i in range(3):
+    first, second = questions[0, i]
+    print(f"{LETTERS[first]} - {LETTERS[second]} = {answers[0, i]:.1f}")
 
 
 # %% comparer
@@ -183,11 +233,12 @@ class Comparer(nn.Module):
     num_hiddens: int = 32
 
     def setup(self):
-        width = self.num_hiddens
-        self.letter, self.first, self.second = (make_table(26, width) for _ in range(3))
-        self.number = nn.Dense(width, use_bias=False)
-        self.attention = d2l.MultiHeadAttention(width, self.num_heads, dropout=0)
-        self.output = nn.Dense(1)
+        self.letter = make_table(26, self.num_hiddens)
+        self.first = make_table(26, self.num_hiddens)
+        self.second = make_table(26, self.num_hiddens)
+        self.number = nn.Dense(self.num_hiddens, use_bias=False, kernel_init=narrow)
+        self.attention = MultiHeadAttention(self.num_hiddens, self.num_heads)
+        self.output = nn.Dense(1, kernel_init=narrow)
 
     def __call__(self, letters, numbers, questions):
         entries = self.letter(letters) + self.number(numbers[..., None])
@@ -197,88 +248,76 @@ class Comparer(nn.Module):
 
 
 # %% train
-def narrow_weights(variables):
-    """Scale kernels to a variance of 1 / (3 d): Flax draws them with 1 / d."""
-    return path_aware_map(
-        lambda path, W: W / math.sqrt(3) if "kernel" in path else W, variables
-    )
+# Compiled once for each module, since the state contains its `apply`.
+@partial(jax.jit, static_argnames="loss")
+def train_step(state, batch, loss):
+    *inputs, answers = batch
 
-
-# Compiled once for each kind of model.
-@partial(jax.jit, static_argnames=("model", "loss"))
-def fit(model, keys, examples, rate, loss):
-    """Train one model for each key, side by side; return their variables."""
-    adam = optax.adam(rate)
-
-    def mean_loss(variables, batch):
-        *inputs, answers = batch
-        predictions, _ = model.apply(variables, *inputs)
+    def mean_loss(params):
+        predictions, _ = state.apply_fn({"params": params}, *inputs)
         return loss(predictions, answers).mean()
 
-    def step(state, batch):
-        variables, adam_state = state
-        gradients = jax.grad(mean_loss)(variables, batch)
-        updates, adam_state = adam.update(gradients, adam_state)
-        return (optax.apply_updates(variables, updates), adam_state), None
-
-    def train_one(key, examples):
-        *inputs, _ = (array[0] for array in examples)
-        variables = narrow_weights(model.init(key, *inputs))
-        state = variables, adam.init(variables)
-        (variables, _), _ = jax.lax.scan(step, state, examples)
-        return variables
-
-    return jax.vmap(train_one)(keys, examples)
+    return state.apply_gradients(grads=jax.grad(mean_loss)(state.params))
 
 
-def fit_models(model, draw, rate, loss, seeds):
-    """Train a model for each seed in one pass over its examples, 128 at a time."""
-    samples = [draw(np.random.default_rng(seed), 150 * 128) for seed in seeds]
-    examples = [
-        np.stack([array.reshape(150, 128, *array.shape[1:]) for array in arrays])
-        for arrays in zip(*samples, strict=True)
-    ]
-    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
-    variables = jax.tree.map(d2l.numpy, fit(model, keys, examples, rate, loss))
-    return [
-        model.bind(jax.tree.map(itemgetter(i), variables)) for i in range(len(seeds))
-    ]
+def fit(module, seed, examples, loss, optimizer):
+    """Train a model from this seed; return it with its variables."""
+    *inputs, _ = [array[:1] for array in examples]  # only for their shapes
+    variables = module.init(jax.random.key(seed), *inputs)
+    state = TrainState.create(
+        apply_fn=module.apply, params=variables["params"], tx=optimizer
+    )
+    batches = [np.split(array, 150) for array in examples]
+    for batch in zip(*batches, strict=True):
+        state = train_step(state, batch, loss)
+    return module, {"params": state.params}
 
 
-def train(num_heads, seeds=range(5), sign=-1):
-    draw = partial(draw_questions, sign=sign)
-    return fit_models(Comparer(num_heads), draw, 0.015, optax.squared_error, seeds)
+optimizer = optax.adam(0.015)
 
 
-@partial(jax.jit, static_argnames="model")
-def ask(model, variables, *inputs):
-    """Return the model's predictions, and its weights."""
-    return model.apply(variables, *inputs)
+def train(comparer, seed, sign=-1):
+    rng = np.random.default_rng(seed)
+    examples = draw_questions(rng, 150 * 128, sign=sign)
+    return fit(comparer, seed, examples, optax.squared_error, optimizer)
 
 
+# %% comparer-errors
 # The same questions for every model.
 differences = draw_questions(np.random.default_rng(16), 1000)
 
 
 def error(model, examples=differences):
-    *inputs, answers = examples
-    predictions, _ = ask(*model.unbind(), *inputs)
-    return ((d2l.numpy(predictions) - answers) ** 2).mean()
+    """Return the mean squared error."""
+    module, variables = model
+    letters, numbers, questions, answers = examples
+    predictions, _ = module.apply(variables, letters, numbers, questions)
+    return ((predictions - answers) ** 2).mean().item()
 
 
-models = {h: train(h) for h in (1, 2, 4)}
-errors = {h: [error(model) for model in runs] for h, runs in models.items()}
+models = {}
+errors = {}
+for num_heads in [1, 2, 4]:
+    comparer = Comparer(num_heads)
+    models[num_heads] = [train(comparer, seed) for seed in range(5)]
+    errors[num_heads] = [error(model) for model in models[num_heads]]
 
 # %% errors tags=["tolerance:absolute=0.03"]
-print("heads  mean squared error, five seeds: median (range)")
-for h, runs in errors.items():
-    print(f"{h:>5}  {statistics.median(runs):.3f} ({min(runs):.3f}-{max(runs):.3f})")
+results = {str(num_heads): runs for num_heads, runs in errors.items()}
+d2l.print_ranges(results, ["mean squared error"], "heads", digits=3)
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 letters, numbers, questions, _ = draw_questions(np.random.default_rng(17), 1)
-_, weights = ask(*models[2][0].unbind(), letters, numbers, questions)
-print("entries:  ", *(chr(97 + x) for x in letters[0]))
-print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in questions[0]))
+module, variables = models[2][0]
+_, weights = module.apply(variables, letters, numbers, questions)
+
+
+def name_questions(questions):
+    return [f"{LETTERS[first]}-{LETTERS[second]}" for first, second in questions]
+
+
+# Both letters of each question are framed.
+is_asked = (letters[0] == questions[0][:, :, None]).any(axis=1)
 d2l.show_heatmaps(
     weights,
     xlabel="Entries",
@@ -286,37 +325,46 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2"],
     figsize=(6, 3),
     cmap="Blues",
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
+    yticklabels=name_questions(questions[0]),
+    marks=is_asked,
 )
 
 
 # %% without-a-head
 def error_without(model, head):
     """Return the error after setting a head's rows of W_o to zero."""
-    width = model.num_hiddens // model.num_heads
-    mask = np.arange(model.num_hiddens) // width != head
+    module, variables = model
+    width = module.num_hiddens // module.num_heads
+    rows = slice(head * width, (head + 1) * width)
 
-    def remove(path, W):
-        return W * mask[:, None] if "W_o" in path else W
+    def remove_head(path, W):
+        return W.at[rows].set(0) if "W_o" in path else W
 
-    model, variables = model.unbind()
-    return error(model.bind(path_aware_map(remove, variables)))
+    return error((module, path_aware_map(remove_head, variables)))
 
 
-errors_without = {
-    h: [[error_without(model, head) for head in range(h)] for model in models[h]]
-    for h in (2, 4)
-}
+errors_without = {}
+for num_heads in [2, 4]:
+    errors_without[num_heads] = [
+        [error_without(model, head) for head in range(num_heads)]
+        for model in models[num_heads]
+    ]
 
 # %% without-a-head-shown tags=["tolerance:absolute=0.05"]
-for h, runs in errors_without.items():
-    print(f"{h} heads, without one of them:")
-    for seed, costs in enumerate(runs):
-        print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
+for num_heads, runs in errors_without.items():
+    print(f"{num_heads} heads, without one of them:")
+    for seed, head_errors in enumerate(runs):
+        row = " ".join(f"{x:6.3f}" for x in head_errors)
+        print(f"   seed {seed}: {row}")
 
 
 # %% texts
 def draw_texts(rng, count, size=4):
-    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
+    """Draw letters, each followed by its digit; then the same pairs, shuffled.
+
+    Return tokens (count, 4 * size), and the digits to predict (count, size).
+    """
     letters = rng.random((count, 26)).argsort(axis=1)[:, :size]
     digits = rng.integers(10, size=(count, size))
     order = rng.random((count, size)).argsort(axis=1)
@@ -326,12 +374,12 @@ def draw_texts(rng, count, size=4):
     return tokens, np.take_along_axis(digits, order, axis=1)
 
 
-def format_tokens(tokens):
-    return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens)
+def name_tokens(tokens):
+    return [(LETTERS + "0123456789")[token] for token in tokens]
 
 
 for tokens in draw_texts(np.random.default_rng(18), 3)[0]:
-    print(format_tokens(tokens))
+    print(*name_tokens(tokens))
 
 
 # %% reader
@@ -343,13 +391,14 @@ class Reader(nn.Module):
     length: int = 16
 
     def setup(self):
-        width = self.num_hiddens
-        self.token, self.place = make_table(36, width), make_table(self.length, width)
+        self.token = make_table(36, self.num_hiddens)
+        self.place = make_table(self.length, self.num_hiddens)
+        num_heads = 2 // self.num_layers
         self.layers = [
-            d2l.MultiHeadAttention(width, 2 // self.num_layers, dropout=0)
+            MultiHeadAttention(self.num_hiddens, num_heads)
             for _ in range(self.num_layers)
         ]
-        self.output = nn.Dense(10)
+        self.output = nn.Dense(10, kernel_init=narrow)
 
     def __call__(self, tokens):
         X = self.token(tokens) + self.place(jnp.arange(tokens.shape[1]))
@@ -360,109 +409,136 @@ class Reader(nn.Module):
             maps.append(weights)
         half = tokens.shape[1] // 2
         logits = self.output(X[:, half::2])  # the letters of the second half
-        return logits, d2l.concat(maps, axis=1)
+        return logits, jnp.concatenate(maps, axis=1)
 
 
 # %% train-readers
-def train_readers(num_layers, seeds=range(5)):
+reader_optimizer = optax.adam(0.01)
+
+
+def train_reader(reader, seed):
+    examples = draw_texts(np.random.default_rng(seed), 150 * 128)
     cross_entropy = optax.softmax_cross_entropy_with_integer_labels
-    return fit_models(Reader(num_layers), draw_texts, 0.01, cross_entropy, seeds)
+    return fit(reader, seed, examples, cross_entropy, reader_optimizer)
 
 
+# %% reader-accuracies
 # The same texts for every model.
 test = draw_texts(np.random.default_rng(19), 500)
 
 
 def accuracy(model):
+    module, variables = model
     tokens, digits = test
-    logits, _ = ask(*model.unbind(), tokens)
-    return (d2l.numpy(logits).argmax(axis=-1) == digits).mean()
+    logits, _ = module.apply(variables, tokens)
+    return (logits.argmax(axis=-1) == digits).mean().item()
 
 
-readers = {count: train_readers(count) for count in (1, 2)}
-accuracies = {
-    count: [accuracy(model) for model in runs] for count, runs in readers.items()
-}
+readers = {}
+accuracies = {}
+for num_layers in [1, 2]:
+    reader = Reader(num_layers)
+    readers[num_layers] = [train_reader(reader, seed) for seed in range(5)]
+    accuracies[num_layers] = [accuracy(model) for model in readers[num_layers]]
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
-for count, runs in accuracies.items():
-    print(
-        f"layers: {count}, right: {statistics.median(runs):.3f} "
-        f"({min(runs):.3f}-{max(runs):.3f})"
-    )
+results = {str(num_layers): runs for num_layers, runs in accuracies.items()}
+d2l.print_ranges(results, ["right"], "layers", digits=3)
 
 # %% readers-maps tags=["nbval-ignore-output"]
 tokens, _ = draw_texts(np.random.default_rng(20), 1)
-_, weights = ask(*readers[2][0].unbind(), tokens)
-print(format_tokens(tokens[0]))
+module, variables = readers[2][0]
+_, weights = module.apply(variables, tokens)
+# First layer: a digit looks at its letter, just before it. Second layer: a letter of
+# the second half looks just after its first appearance.
+marks = np.zeros((2, 16, 16), dtype=bool)
+for i in range(1, 8, 2):
+    marks[0, i, i - 1] = True
+for i in range(8, 16, 2):
+    for j in range(0, 8, 2):
+        if tokens[0, i] == tokens[0, j]:
+            marks[1, i, j + 1] = True
 d2l.show_heatmaps(
     weights,
     xlabel="Keys",
     ylabel="Queries",
     titles=["First layer", "Second layer"],
-    figsize=(7, 3.5),
+    figsize=(8, 4),
     cmap="Blues",
+    xticklabels=name_tokens(tokens[0]),
+    yticklabels=name_tokens(tokens[0]),
+    marks=marks,
 )
 
 # %% solution-rank
 X = jax.random.normal(jax.random.key(21), (1, 20, d))
-for num_heads in 1, 2, 4, 8:
-    q, k = (split(X @ W, num_heads)[0, 0] for W in (W_q, W_k))  # the first head's
+for num_heads in [1, 2, 4, 8]:
+    q = split(X @ W_q, num_heads)[0, 0]  # the first head's
+    k = split(X @ W_k, num_heads)[0, 0]
     rank = jnp.linalg.matrix_rank(q @ k.T)
     print(f"heads: {num_heads}, width: {d // num_heads}, rank: {rank}")
 
 # %% solution-order
 X = jax.random.normal(jax.random.key(22), (1, 5, d))
-order = d2l.tensor([4, 5, 6, 7, 0, 1, 2, 3])  # the second of two heads comes first
-reordered_weights = [W[:, order] for W in (W_q, W_k, W_v)]
-original_output = multi_head(X, W_q, W_k, W_v, W_o, 2)
-reordered_output = multi_head(X, *reordered_weights, W_o[order], 2)
+layer = MultiHeadAttention(d, num_heads=2)
+variables = layer.init(jax.random.key(24), X, X, X)
+params = variables["params"]
+order = jnp.array([4, 5, 6, 7, 0, 1, 2, 3])  # the second of two heads comes first
+reordered_params = {
+    "W_q": {"kernel": params["W_q"]["kernel"][:, order]},
+    "W_k": {"kernel": params["W_k"]["kernel"][:, order]},
+    "W_v": {"kernel": params["W_v"]["kernel"][:, order]},
+    "W_o": {"kernel": params["W_o"]["kernel"][order]},
+}
+original_output, _ = layer.apply(variables, X, X, X)
+reordered_output, _ = layer.apply({"params": reordered_params}, X, X, X)
 print(f"largest output: {jnp.abs(original_output).max():.4f}")
 print(f"largest difference: {jnp.abs(reordered_output - original_output).max():.4f}")
 
 # %% solution-sum
-adders = train(1, sign=1)
+comparer = Comparer(num_heads=1)
+adders = [train(comparer, seed, sign=1) for seed in range(5)]
 sums = draw_questions(np.random.default_rng(16), 1000, sign=1)
 sum_errors = [error(model, sums) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
-median, low, high = statistics.median(sum_errors), min(sum_errors), max(sum_errors)
-print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
+d2l.print_ranges({"1": sum_errors}, ["mean squared error"], "heads", digits=3)
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 letters, numbers, questions, _ = draw_questions(np.random.default_rng(23), 1)
-_, weights = ask(*models[2][0].unbind(), letters, numbers, questions)
-weights = d2l.numpy(weights)
+module, variables = models[2][0]
+_, weights = module.apply(variables, letters, numbers, questions)
+is_asked = (letters[0] == questions[0][:, :, None]).any(axis=1)
 d2l.show_heatmaps(
-    np.concatenate([weights, weights.mean(axis=1, keepdims=True)], axis=1),
+    jnp.concatenate([weights, weights.mean(axis=1, keepdims=True)], axis=1),
     xlabel="Entries",
     ylabel="Questions",
     titles=["Head 1", "Head 2", "Mean"],
     figsize=(8, 3),
     cmap="Blues",
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
+    yticklabels=name_questions(questions[0]),
+    marks=is_asked,
 )
 
 
 # %% solution-without-a-layer
 def accuracy_without(model, layer):
     """Return the accuracy when one layer contributes nothing."""
+    module, variables = model
 
-    def remove(path, W):
+    def remove_layer(path, W):
         is_removed = f"layers_{layer}" in path and "W_o" in path
-        return 0 * W if is_removed else W
+        return jnp.zeros_like(W) if is_removed else W
 
-    model, variables = model.unbind()
-    return accuracy(model.bind(path_aware_map(remove, variables)))
+    return accuracy((module, path_aware_map(remove_layer, variables)))
 
 
-accuracies_without = {
-    layer: [accuracy_without(model, layer) for model in readers[2]] for layer in (0, 1)
-}
+accuracies_without = []
+for layer in [0, 1]:
+    accuracies_without.append([accuracy_without(model, layer) for model in readers[2]])
 
 # %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-for layer, runs in accuracies_without.items():
-    name = ["first", "second"][layer]
-    print(
-        f"without the {name:>6}: {statistics.median(runs):.3f} "
-        f"({min(runs):.3f}-{max(runs):.3f}) right"
-    )
+names = ["without the first", "without the second"]
+results = dict(zip(names, accuracies_without, strict=True))
+d2l.print_ranges(results, ["right"], "layer", digits=3)

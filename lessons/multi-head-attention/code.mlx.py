@@ -2,9 +2,8 @@
 # name; the file also runs on its own, from top to bottom.
 
 # %% setup
+import copy
 import math
-import statistics
-from functools import partial
 
 import mlx.core as mx
 import numpy as np
@@ -20,19 +19,20 @@ mx.random.seed(0)
 fruits = ["apple", "lemon", "pear"]
 keys = mx.eye(3)  # each fruit has its own number
 values = mx.array([50.0, 40, 70])  # the price, in cents
-pear, lemon = mx.array([0.0, 0, 6]), mx.array([0.0, 6, 0])
+pear = mx.array([0.0, 0, 6])
+lemon = mx.array([0.0, 6, 0])
 
-for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
+for name, query in [("pear", pear), ("lemon", lemon), ("both", pear + lemon)]:
     weights = mx.softmax(keys @ query, axis=-1)
     shares = "".join(f"{weight:7.3f}" for weight in weights)
     print(f"{name:>5}:{shares}   {weights @ values:.1f} cents")
 
 # %% two-averages
-heads = mx.stack(
-    [mx.softmax(keys @ query, axis=-1) @ values for query in (pear, lemon)]
-)
+first_head = mx.softmax(keys @ pear, axis=-1) @ values
+second_head = mx.softmax(keys @ lemon, axis=-1) @ values
+heads = mx.stack([first_head, second_head])
 W_o = mx.array([1.0, -1])  # the first minus the second
-print("the two heads:", *(f"{head:.1f}" for head in heads))
+print(f"the two heads: {first_head:.1f} {second_head:.1f}")
 print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
 print(f"a lemon costs {heads[::-1] @ W_o:.1f} cents more than a pear")
 
@@ -51,53 +51,84 @@ def merge(X):
 
 
 # %% multi-head
-def attend(q, k, v):
-    """Return scaled dot-product attention over the last two axes."""
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
-    return mx.softmax(scores, axis=-1) @ v
+class MultiHeadAttention(nn.Module):
+    """Attention with several heads: project, split, attend, merge, project."""
 
+    def __init__(self, num_hiddens, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.W_q = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        self.W_k = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        self.W_v = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        self.W_o = nn.Linear(num_hiddens, num_hiddens, bias=False)
 
-def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
-    """Compute self-attention with heads: project, split, attend, merge, project."""
-    q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
-    return merge(attend(q, k, v)) @ W_o
+    def __call__(self, queries, keys, values, causal=False):
+        q = split(self.W_q(queries), self.num_heads)
+        k = split(self.W_k(keys), self.num_heads)
+        v = split(self.W_v(values), self.num_heads)
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        if causal:  # the last query sees all keys, the one before it one fewer, ...
+            num_queries, num_keys = scores.shape[-2:]
+            is_visible = mx.ones((num_queries, num_keys), dtype=mx.bool_)
+            is_visible = mx.tril(is_visible, num_keys - num_queries)
+            scores = mx.where(is_visible, scores, -math.inf)
+        weights = mx.softmax(scores, axis=-1)
+        # An array in an attribute would be a parameter; so the weights are returned.
+        return self.W_o(merge(weights @ v)), weights
 
 
 # %% shapes
 mx.random.seed(0)
-d, num_heads = 8, 2
+d = 8
+num_heads = 2
 X = mx.random.normal((1, 5, d))
-W_q, W_k, W_v, W_o = (mx.random.normal((d, d)) / math.sqrt(d) for _ in range(4))
-q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
-attended = attend(q, k, v)
-merged = merge(attended)
-steps = {"X": X, "X W_q": X @ W_q, "split": q}
-steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
+layer = MultiHeadAttention(d, num_heads)
+output, weights = layer(X, X, X)
+v = split(layer.W_v(X), num_heads)
+attended = weights @ v
+steps = {
+    "X": X,
+    "X W_v": layer.W_v(X),
+    "split": v,
+    "weights": weights,
+    "attended": attended,
+    "merged": merge(attended),
+    "output": output,
+}
 for name, step in steps.items():
     print(f"{name:>8} {tuple(step.shape)}")
 
 # %% head-by-head
+W_q = layer.W_q.weight.T  # nn.Linear stores it transposed
+W_k = layer.W_k.weight.T
+W_v = layer.W_v.weight.T
+W_o = layer.W_o.weight.T
 width = d // num_heads
 head_outputs = []
 for head in range(num_heads):
     columns = slice(head * width, (head + 1) * width)
-    q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
-    head_outputs.append(attend(q, k, v))
+    q = X @ W_q[:, columns]
+    k = X @ W_k[:, columns]
+    v = X @ W_v[:, columns]
+    weights = mx.softmax(q @ k.mT / math.sqrt(width), axis=-1)
+    head_outputs.append(weights @ v)
 headwise_output = mx.concatenate(head_outputs, axis=-1) @ W_o
 
 # %% the-layer
-layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
-layer(X, X, X)  # creates the weights
-parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
-for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
-    part.weight = W.T  # a layer stores its matrix transposed
-layer_output = layer(X, X, X)
-output = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+d2l_layer = d2l.MultiHeadAttention(d, d, d, d, num_heads, dropout=0)
+d2l_layer.update(layer.parameters())
+d2l_output = d2l_layer(X, X, X)
+d2l_causal_output = d2l_layer(X[:, -2:], X, X, causal=True)
+causal_output, _ = layer(X[:, -2:], X, X, causal=True)  # the last two of five queries
 
 # %% all-alike
 print(f"largest output: {output.abs().max():.4f}")
-for name, Y in ("head by head", headwise_output), ("the layer", layer_output):
-    print(f"{name:>12}: largest difference {(Y - output).abs().max():.4f}")
+difference = (headwise_output - output).abs().max()
+print(f"head by head:         largest difference {difference:.4f}")
+difference = (d2l_output - output).abs().max()
+print(f"d2l's layer:          largest difference {difference:.4f}")
+difference = (d2l_causal_output - causal_output).abs().max()
+print(f"d2l's layer, causal:  largest difference {difference:.4f}")
 
 # %% own-layer
 framework_layer = nn.MultiHeadAttention(d, num_heads)
@@ -120,51 +151,59 @@ print(f"numbers in their place: {share_in_place:.2f}")
 def sharpness(width):
     """Return the mean largest weight of a thousand queries in each of 8 heads."""
     mx.random.seed(0)
-    q, k = mx.random.normal((2, 8, 1000, 64))  # 512 / 8 = 64
-    scores = q @ k[:, :10].mT / math.sqrt(width)
+    q = mx.random.normal((8, 1000, 64))  # 512 / 8 = 64
+    k = mx.random.normal((8, 10, 64))
+    scores = q @ k.mT / math.sqrt(width)
     return mx.softmax(scores, axis=-1).max(axis=-1).mean()
 
 
-for name, width in ("the head's 64", 64), ("the model's 512", 512):
+for name, width in [("the head's 64", 64), ("the model's 512", 512)]:
     print(f"divided by the root of {name:>15}: {sharpness(width):.2f}")
 
 # %% costs
 tokens = mx.zeros((1, 10, 64))
 print("heads  width  parameters  multiply-adds  weights")
-for num_heads in 1, 2, 4, 8, 16:
-    layer = d2l.MultiHeadAttention(64, num_heads, dropout=0)
+for num_heads in [1, 2, 4, 8, 16]:
+    layer = MultiHeadAttention(64, num_heads)
+    _, weights = layer(tokens, tokens, tokens)
     products = d2l.multiply_adds(layer, tokens, tokens, tokens)
     parameters = sum(p.size for _, p in tree_flatten(layer.parameters()))
     print(
         f"{num_heads:>5}{64 // num_heads:>7}{parameters:>12,}{products:>15,}"
-        f"{layer.attention_weights.size:>9,}"
+        f"{weights.size:>9,}"
     )
 
 
 # %% questions
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 def draw_questions(count, size=6, sign=-1):
-    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
+    """Draw entries (a letter and a number each), pairs of letters, and the answers.
+
+    An answer is the first letter's number plus `sign` times the second's. Letters,
+    numbers and answers have shape (count, size), questions (count, size, 2).
+    """
     alphabets = mx.argsort(mx.random.uniform(shape=(count, 26)), axis=1)
     letters = alphabets[:, :size]  # no letter twice
     numbers = mx.random.normal((count, size))
     # Each question asks for two different entries.
-    indices = mx.argsort(mx.random.uniform(shape=(count, size, size)), axis=2)[..., :2]
-    questions, pair_numbers = (
-        mx.take_along_axis(array[:, None], indices, axis=2)
-        for array in (letters, numbers)
-    )
+    orders = mx.argsort(mx.random.uniform(shape=(count, size, size)), axis=2)
+    indices = orders[:, :, :2]
+    questions = mx.take_along_axis(letters[:, None], indices, axis=2)
+    pair_numbers = mx.take_along_axis(numbers[:, None], indices, axis=2)
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
     return letters, numbers, questions, answers
 
 
 mx.random.seed(2)
-letters, numbers, questions, answers = (array[0] for array in draw_questions(1))
-print(
-    "entries:",
-    *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
-)
-for (a, b), answer in zip(questions[:3], answers, strict=False):
-    print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
+letters, numbers, questions, answers = draw_questions(1)
+pairs = zip(letters[0], numbers[0], strict=True)
+entries = [f"{LETTERS[letter]} {number:.1f}" for letter, number in pairs]
+print("entries:", "  ".join(entries))
+for i in range(3):
+    first, second = questions[0, i]
+    print(f"{LETTERS[first]} - {LETTERS[second]} = {answers[0, i]:.1f}")
 
 
 # %% comparer
@@ -180,105 +219,119 @@ class Comparer(nn.Module):
 
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
-        self.letter, self.first, self.second = (
-            make_table(26, num_hiddens) for _ in range(3)
-        )
+        self.letter = make_table(26, num_hiddens)
+        self.first = make_table(26, num_hiddens)
+        self.second = make_table(26, num_hiddens)
         self.number = nn.Linear(1, num_hiddens, bias=False)
-        self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
+        self.attention = MultiHeadAttention(num_hiddens, num_heads)
         self.output = nn.Linear(num_hiddens, 1)
 
     def __call__(self, letters, numbers, questions):
         entries = self.letter(letters) + self.number(numbers[..., None])
         queries = self.first(questions[..., 0]) + self.second(questions[..., 1])
-        return self.output(self.attention(queries, entries, entries))[..., 0]
+        Y, weights = self.attention(queries, entries, entries)
+        return self.output(Y)[..., 0], weights
 
 
 # %% train
-def fit(model, draw, loss, steps):
-    """Train the model, each step on a batch of new examples."""
+def loss(model, letters, numbers, questions, answers):
+    predictions, _ = model(letters, numbers, questions)
+    return nn.losses.mse_loss(predictions, answers, reduction="mean")
+
+
+def train(num_heads, seed, sign=-1):
+    mx.random.seed(seed)
+    model = Comparer(num_heads)
+    # As in other frameworks; by default, MLX's Adam leaves this correction out.
     optimizer = optimizers.Adam(learning_rate=0.01, bias_correction=True)
-
-    def batch_loss(*inputs, answers):
-        return loss(model(*inputs), answers, reduction="mean")
-
-    for _ in range(steps):
-        *inputs, answers = draw()
-        _, gradients = nn.value_and_grad(model, batch_loss)(*inputs, answers=answers)
+    compute_gradients = nn.value_and_grad(model, loss)
+    for _ in range(250):
+        letters, numbers, questions, answers = draw_questions(32, sign=sign)
+        _, gradients = compute_gradients(model, letters, numbers, questions, answers)
         optimizer.update(model, gradients)
         # MLX computes lazily: without this line, all steps would pile up.
         mx.eval(model.parameters(), optimizer.state)
     return model
 
 
-def train(num_heads, seed, **task):
-    mx.random.seed(seed)
-    model = Comparer(num_heads)
-    model(*draw_questions(1)[:3])  # creates all parameters
-    draw = partial(draw_questions, 32, **task)
-    return fit(model, draw, nn.losses.mse_loss, steps=250)
-
-
+# %% comparer-errors
 # The same questions for every model.
 differences = draw_questions(500)
 
 
 def error(model, examples=differences):
-    *inputs, answers = examples
-    return ((model(*inputs) - answers) ** 2).mean().item()
+    """Return the mean squared error."""
+    letters, numbers, questions, answers = examples
+    predictions, _ = model(letters, numbers, questions)
+    return ((predictions - answers) ** 2).mean().item()
 
 
-models = {h: [train(h, seed) for seed in range(5)] for h in (1, 2, 4)}
-errors = {h: [error(model) for model in runs] for h, runs in models.items()}
+models = {}
+errors = {}
+for num_heads in [1, 2, 4]:
+    models[num_heads] = [train(num_heads, seed) for seed in range(5)]
+    errors[num_heads] = [error(model) for model in models[num_heads]]
 
 # %% errors tags=["tolerance:absolute=0.03"]
-print("heads  mean squared error, five seeds: median (range)")
-for h, runs in errors.items():
-    print(f"{h:>5}  {statistics.median(runs):.3f} ({min(runs):.3f}-{max(runs):.3f})")
+results = {str(num_heads): runs for num_heads, runs in errors.items()}
+d2l.print_ranges(results, ["mean squared error"], "heads", digits=3)
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 mx.random.seed(4)
 letters, numbers, questions, _ = draw_questions(1)
-models[2][0](letters, numbers, questions)
-print("entries:  ", *(chr(97 + x) for x in letters[0]))
-print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in questions[0]))
+_, weights = models[2][0](letters, numbers, questions)
+
+
+def name_questions(questions):
+    return [f"{LETTERS[first]}-{LETTERS[second]}" for first, second in questions]
+
+
+# Both letters of each question are framed.
+is_asked = (letters[0] == questions[0][:, :, None]).any(axis=1)
 d2l.show_heatmaps(
-    models[2][0].attention.attention_weights,
+    weights,
     xlabel="Entries",
     ylabel="Questions",
     titles=["Head 1", "Head 2"],
     figsize=(6, 3),
     cmap="Blues",
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
+    yticklabels=name_questions(questions[0]),
+    marks=is_asked,
 )
 
 
 # %% without-a-head
 def error_without(model, head):
     """Return the error after setting a head's rows of W_o to zero."""
-    W_o, num_heads = model.attention.W_o, model.attention.num_heads
-    original = W_o.weight
-    width = original.shape[1] // num_heads
-    W_o.weight = mx.array(original)
-    W_o.weight[:, head * width : (head + 1) * width] = 0  # stored transposed
-    result = error(model)
-    W_o.weight = original
-    return result
+    changed = copy.deepcopy(model)
+    W_o = changed.attention.W_o.weight  # stored transposed
+    width = W_o.shape[1] // changed.attention.num_heads
+    W_o[:, head * width : (head + 1) * width] = 0
+    return error(changed)
 
 
-errors_without = {
-    h: [[error_without(model, head) for head in range(h)] for model in models[h]]
-    for h in (2, 4)
-}
+errors_without = {}
+for num_heads in [2, 4]:
+    errors_without[num_heads] = [
+        [error_without(model, head) for head in range(num_heads)]
+        for model in models[num_heads]
+    ]
 
 # %% without-a-head-shown tags=["tolerance:absolute=0.05"]
-for h, runs in errors_without.items():
-    print(f"{h} heads, without one of them:")
-    for seed, costs in enumerate(runs):
-        print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
+for num_heads, runs in errors_without.items():
+    print(f"{num_heads} heads, without one of them:")
+    for seed, head_errors in enumerate(runs):
+        row = " ".join(f"{x:6.3f}" for x in head_errors)
+        print(f"   seed {seed}: {row}")
 
 
 # %% texts
 def draw_texts(count, size=4):
-    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
+    """Draw letters, each followed by its digit; then the same pairs, shuffled.
+
+    Return tokens (count, 4 * size), and the digits to predict (count, size).
+    """
     letters = mx.argsort(mx.random.uniform(shape=(count, 26)), axis=1)[:, :size]
     digits = mx.random.randint(0, 10, (count, size))
     order = mx.argsort(mx.random.uniform(shape=(count, size)), axis=1)
@@ -288,12 +341,12 @@ def draw_texts(count, size=4):
     return tokens, mx.take_along_axis(digits, order, axis=1)
 
 
-def format_tokens(tokens):
-    return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens.tolist())
+def name_tokens(tokens):
+    return [(LETTERS + "0123456789")[token] for token in tokens]
 
 
 for tokens in draw_texts(3)[0]:
-    print(format_tokens(tokens))
+    print(*name_tokens(tokens))
 
 
 # %% reader
@@ -302,83 +355,112 @@ class Reader(nn.Module):
 
     def __init__(self, num_layers, num_hiddens=32, length=16):
         super().__init__()
-        self.token, self.place = (
-            make_table(36, num_hiddens),
-            make_table(length, num_hiddens),
-        )
+        self.token = make_table(36, num_hiddens)
+        self.place = make_table(length, num_hiddens)
+        num_heads = 2 // num_layers
         self.layers = [
-            d2l.MultiHeadAttention(num_hiddens, 2 // num_layers, dropout=0)
-            for _ in range(num_layers)
+            MultiHeadAttention(num_hiddens, num_heads) for _ in range(num_layers)
         ]
         self.output = nn.Linear(num_hiddens, 10)
 
     def __call__(self, tokens):
         X = self.token(tokens) + self.place.weight[: tokens.shape[1]]
+        maps = []
         for layer in self.layers:
-            X = X + layer(X, X, X, causal=True)
+            Y, weights = layer(X, X, X, causal=True)
+            X = X + Y
+            maps.append(weights)
         half = tokens.shape[1] // 2
-        return self.output(X[:, half::2])  # the letters of the second half
+        logits = self.output(X[:, half::2])  # the letters of the second half
+        return logits, mx.concatenate(maps, axis=1)
 
 
 # %% train-readers
+def reader_loss(model, tokens, digits):
+    logits, _ = model(tokens)
+    return nn.losses.cross_entropy(logits, digits, reduction="mean")
+
+
 def train_reader(num_layers, seed):
     mx.random.seed(seed)
     model = Reader(num_layers)
-    model(draw_texts(1)[0])
-    return fit(model, partial(draw_texts, 64), nn.losses.cross_entropy, steps=150)
+    optimizer = optimizers.Adam(learning_rate=0.01, bias_correction=True)
+    compute_gradients = nn.value_and_grad(model, reader_loss)
+    for _ in range(150):
+        tokens, digits = draw_texts(64)
+        _, gradients = compute_gradients(model, tokens, digits)
+        optimizer.update(model, gradients)
+        mx.eval(model.parameters(), optimizer.state)
+    return model
 
 
+# %% reader-accuracies
 # The same texts for every model.
 test = draw_texts(500)
 
 
 def accuracy(model):
     tokens, digits = test
-    return (model(tokens).argmax(axis=-1) == digits).mean().item()
+    logits, _ = model(tokens)
+    return (logits.argmax(axis=-1) == digits).mean().item()
 
 
-readers = {count: [train_reader(count, seed) for seed in range(5)] for count in (1, 2)}
-accuracies = {
-    count: [accuracy(model) for model in runs] for count, runs in readers.items()
-}
+readers = {}
+accuracies = {}
+for num_layers in [1, 2]:
+    readers[num_layers] = [train_reader(num_layers, seed) for seed in range(5)]
+    accuracies[num_layers] = [accuracy(model) for model in readers[num_layers]]
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
-for count, runs in accuracies.items():
-    print(
-        f"layers: {count}, right: {statistics.median(runs):.3f} "
-        f"({min(runs):.3f}-{max(runs):.3f})"
-    )
+results = {str(num_layers): runs for num_layers, runs in accuracies.items()}
+d2l.print_ranges(results, ["right"], "layers", digits=3)
 
 # %% readers-maps tags=["nbval-ignore-output"]
 mx.random.seed(7)
 tokens, _ = draw_texts(1)
-model = readers[2][0]
-model(tokens)
-print(format_tokens(tokens[0]))
+_, maps = readers[2][0](tokens)
+# First layer: a digit looks at its letter, just before it. Second layer: a letter of
+# the second half looks just after its first appearance.
+marks = mx.zeros((2, 16, 16), dtype=mx.bool_)
+for i in range(1, 8, 2):
+    marks[0, i, i - 1] = True
+for i in range(8, 16, 2):
+    for j in range(0, 8, 2):
+        if tokens[0, i] == tokens[0, j]:
+            marks[1, i, j + 1] = True
 d2l.show_heatmaps(
-    mx.concatenate([layer.attention_weights for layer in model.layers], axis=1),
+    maps,
     xlabel="Keys",
     ylabel="Queries",
     titles=["First layer", "Second layer"],
-    figsize=(7, 3.5),
+    figsize=(8, 4),
     cmap="Blues",
+    xticklabels=name_tokens(tokens[0]),
+    yticklabels=name_tokens(tokens[0]),
+    marks=marks,
 )
 
 # %% solution-rank
 mx.random.seed(0)
 X = mx.random.normal((1, 20, d))
-for num_heads in 1, 2, 4, 8:
-    q, k = (split(X @ W, num_heads)[0, 0] for W in (W_q, W_k))  # the first head's
-    rank = np.linalg.matrix_rank(q @ k.T)
+for num_heads in [1, 2, 4, 8]:
+    q = split(X @ W_q, num_heads)[0, 0]  # the first head's
+    k = split(X @ W_k, num_heads)[0, 0]
+    rank = np.linalg.matrix_rank(q @ k.T)  # MLX has no such function
     print(f"heads: {num_heads}, width: {d // num_heads}, rank: {rank}")
 
 # %% solution-order
 mx.random.seed(0)
 X = mx.random.normal((1, 5, d))
+layer = MultiHeadAttention(d, num_heads=2)
 order = mx.array([4, 5, 6, 7, 0, 1, 2, 3])  # the second of two heads comes first
-reordered_weights = [W[:, order] for W in (W_q, W_k, W_v)]
-original_output = multi_head(X, W_q, W_k, W_v, W_o, 2)
-reordered_output = multi_head(X, *reordered_weights, W_o[order], 2)
+reordered = copy.deepcopy(layer)
+reordered.W_q.weight = layer.W_q.weight[order]  # stored transposed
+reordered.W_k.weight = layer.W_k.weight[order]
+reordered.W_v.weight = layer.W_v.weight[order]
+reordered.W_o.weight = layer.W_o.weight[:, order]
+original_output, _ = layer(X, X, X)
+reordered_output, _ = reordered(X, X, X)
 print(f"largest output: {original_output.abs().max():.4f}")
 print(f"largest difference: {(reordered_output - original_output).abs().max():.4f}")
 
@@ -388,14 +470,13 @@ sums = draw_questions(500, sign=1)
 sum_errors = [error(model, sums) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
-median, low, high = statistics.median(sum_errors), min(sum_errors), max(sum_errors)
-print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
+d2l.print_ranges({"1": sum_errors}, ["mean squared error"], "heads", digits=3)
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 mx.random.seed(0)
 letters, numbers, questions, _ = draw_questions(1)
-models[2][0](letters, numbers, questions)
-weights = models[2][0].attention.attention_weights
+_, weights = models[2][0](letters, numbers, questions)
+is_asked = (letters[0] == questions[0][:, :, None]).any(axis=1)
 d2l.show_heatmaps(
     mx.concatenate([weights, weights.mean(axis=1, keepdims=True)], axis=1),
     xlabel="Entries",
@@ -403,28 +484,26 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2", "Mean"],
     figsize=(8, 3),
     cmap="Blues",
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
+    yticklabels=name_questions(questions[0]),
+    marks=is_asked,
 )
 
 
 # %% solution-without-a-layer
 def accuracy_without(model, layer):
     """Return the accuracy when one layer contributes nothing."""
-    W_o = model.layers[layer].W_o
-    original = W_o.weight
-    W_o.weight = mx.zeros_like(original)
-    result = accuracy(model)
-    W_o.weight = original
-    return result
+    changed = copy.deepcopy(model)
+    W_o = changed.layers[layer].W_o
+    W_o.weight = mx.zeros_like(W_o.weight)
+    return accuracy(changed)
 
 
-accuracies_without = {
-    layer: [accuracy_without(model, layer) for model in readers[2]] for layer in (0, 1)
-}
+accuracies_without = []
+for layer in [0, 1]:
+    accuracies_without.append([accuracy_without(model, layer) for model in readers[2]])
 
 # %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-for layer, runs in accuracies_without.items():
-    name = ["first", "second"][layer]
-    print(
-        f"without the {name:>6}: {statistics.median(runs):.3f} "
-        f"({min(runs):.3f}-{max(runs):.3f}) right"
-    )
+names = ["without the first", "without the second"]
+results = dict(zip(names, accuracies_without, strict=True))
+d2l.print_ranges(results, ["right"], "layer", digits=3)

@@ -3,7 +3,6 @@
 
 # %% setup
 import math
-import statistics
 
 # This import comes first: MXNet, which is older than NumPy 2, cannot be imported
 # without it. It also turns on MXNet's NumPy arrays, as npx.set_np() does.
@@ -15,25 +14,28 @@ from mxnet.test_utils import set_default_context
 
 set_default_context(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 npx.random.seed(0)
-initializer = init.Xavier(magnitude=1)  # weights from -1/sqrt(d) to 1/sqrt(d)
+# Weights from -1/sqrt(d) to 1/sqrt(d), where d is the mean of inputs and outputs.
+initializer = init.Xavier(magnitude=1)
 
 # %% one-average
 fruits = ["apple", "lemon", "pear"]
-keys = d2l.eye(3)  # each fruit has its own number
-values = d2l.tensor([50, 40, 70])  # the price, in cents
-pear, lemon = d2l.tensor([0, 0, 6]), d2l.tensor([0, 6, 0])
+keys = np.eye(3)  # each fruit has its own number
+# np.array makes float32 even of whole numbers.
+values = np.array([50, 40, 70])  # the price, in cents
+pear = np.array([0, 0, 6])
+lemon = np.array([0, 6, 0])
 
-for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
+for name, query in [("pear", pear), ("lemon", lemon), ("both", pear + lemon)]:
     weights = npx.softmax(keys @ query, axis=-1)
     shares = "".join(f"{weight:7.3f}" for weight in weights)
     print(f"{name:>5}:{shares}   {weights @ values:.1f} cents")
 
 # %% two-averages
-heads = d2l.stack(
-    [npx.softmax(keys @ query, axis=-1) @ values for query in (pear, lemon)]
-)
-W_o = d2l.tensor([1, -1])  # the first minus the second
-print("the two heads:", *(f"{head:.1f}" for head in heads))
+first_head = npx.softmax(keys @ pear, axis=-1) @ values
+second_head = npx.softmax(keys @ lemon, axis=-1) @ values
+heads = np.stack([first_head, second_head])
+W_o = np.array([1, -1])  # the first minus the second
+print(f"the two heads: {first_head:.1f} {second_head:.1f}")
 print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
 print(f"a lemon costs {heads[::-1] @ W_o:.1f} cents more than a pear")
 
@@ -52,54 +54,97 @@ def merge(X):
 
 
 # %% multi-head
-def attend(q, k, v):
-    """Return scaled dot-product attention over the last two axes."""
-    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
-    return npx.softmax(scores, axis=-1) @ v
+class MultiHeadAttention(nn.Block):
+    """Attention with several heads: project, split, attend, merge, project."""
 
+    def __init__(self, num_hiddens, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        # By default, Dense would flatten all axes but the first into one.
+        self.W_q = nn.Dense(num_hiddens, use_bias=False, flatten=False)
+        self.W_k = nn.Dense(num_hiddens, use_bias=False, flatten=False)
+        self.W_v = nn.Dense(num_hiddens, use_bias=False, flatten=False)
+        self.W_o = nn.Dense(
+            num_hiddens, use_bias=False, flatten=False, in_units=num_hiddens
+        )
 
-def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
-    """Compute self-attention with heads: project, split, attend, merge, project."""
-    q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
-    return merge(attend(q, k, v)) @ W_o
+    def __call__(self, queries, keys, values, causal=False):
+        # Gluon passes arguments on by position only.
+        return super().__call__(queries, keys, values, causal)
+
+    def forward(self, queries, keys, values, causal):
+        q = split(self.W_q(queries), self.num_heads)
+        k = split(self.W_k(keys), self.num_heads)
+        v = split(self.W_v(values), self.num_heads)
+        scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+        if causal:  # the last query sees all keys, the one before it one fewer, ...
+            num_queries, num_keys = scores.shape[-2:]
+            is_visible = np.ones((num_queries, num_keys), ctx=scores.ctx)
+            is_visible = np.tril(is_visible, num_keys - num_queries)
+            # An array: with a plain number, np.where would swap the gradients.
+            hidden = np.array(-math.inf, ctx=scores.ctx)
+            scores = np.where(is_visible, scores, hidden)
+        self.attention_weights = npx.softmax(scores, axis=-1)
+        return self.W_o(merge(self.attention_weights @ v))
 
 
 # %% shapes
 npx.random.seed(0)
-d, num_heads = 8, 2
-X = d2l.randn(1, 5, d)
-W_q, W_k, W_v, W_o = (d2l.randn(d, d) / math.sqrt(d) for _ in range(4))
-q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
-attended = attend(q, k, v)
-merged = merge(attended)
-steps = {"X": X, "X W_q": X @ W_q, "split": q}
-steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
+d = 8
+num_heads = 2
+X = np.random.randn(1, 5, d)
+layer = MultiHeadAttention(d, num_heads)
+layer.initialize(initializer)
+output = layer(X, X, X)
+v = split(layer.W_v(X), num_heads)
+attended = layer.attention_weights @ v
+steps = {
+    "X": X,
+    "X W_v": layer.W_v(X),
+    "split": v,
+    "weights": layer.attention_weights,
+    "attended": attended,
+    "merged": merge(attended),
+    "output": output,
+}
 for name, step in steps.items():
     print(f"{name:>8} {step.shape}")
 
 # %% head-by-head
+W_q = layer.W_q.weight.data().T  # nn.Dense stores it transposed
+W_k = layer.W_k.weight.data().T
+W_v = layer.W_v.weight.data().T
+W_o = layer.W_o.weight.data().T
 width = d // num_heads
 head_outputs = []
 for head in range(num_heads):
     columns = slice(head * width, (head + 1) * width)
-    q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
-    head_outputs.append(attend(q, k, v))
-headwise_output = d2l.concat(head_outputs, axis=-1) @ W_o
+    q = X @ W_q[:, columns]
+    k = X @ W_k[:, columns]
+    v = X @ W_v[:, columns]
+    weights = npx.softmax(q @ k.swapaxes(-1, -2) / math.sqrt(width), axis=-1)
+    head_outputs.append(weights @ v)
+headwise_output = np.concatenate(head_outputs, axis=-1) @ W_o
 
 # %% the-layer
-layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
-layer.initialize(initializer)
-layer(X, X, X)
-parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
-for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
-    part.weight.set_data(W.T)
-layer_output = layer(X, X, X)
-output = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+d2l_layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
+d2l_layer.initialize()
+d2l_layer.W_q.weight.set_data(layer.W_q.weight.data())
+d2l_layer.W_k.weight.set_data(layer.W_k.weight.data())
+d2l_layer.W_v.weight.set_data(layer.W_v.weight.data())
+d2l_layer.W_o.weight.set_data(layer.W_o.weight.data())
+d2l_output = d2l_layer(X, X, X)
+d2l_causal_output = d2l_layer(X[:, -2:], X, X, causal=True)
+causal_output = layer(X[:, -2:], X, X, causal=True)  # the last two of five queries
 
 # %% all-alike
 print(f"largest output: {np.abs(output).max():.4f}")
-for name, Y in ("head by head", headwise_output), ("the layer", layer_output):
-    print(f"{name:>12}: largest difference {np.abs(Y - output).max():.4f}")
+difference = np.abs(headwise_output - output).max()
+print(f"head by head:         largest difference {difference:.4f}")
+difference = np.abs(d2l_output - output).max()
+print(f"d2l's layer:          largest difference {difference:.4f}")
+difference = np.abs(d2l_causal_output - causal_output).max()
+print(f"d2l's layer, causal:  largest difference {difference:.4f}")
 
 # %% merged-wrongly
 wrong_merge = attended.reshape(1, 5, d)  # the right shape, and the wrong numbers
@@ -112,19 +157,20 @@ print(f"numbers in their place: {share_in_place:.2f}")
 def sharpness(width):
     """Return the mean largest weight of a thousand queries in each of 8 heads."""
     npx.random.seed(0)
-    q, k = d2l.randn(2, 8, 1000, 64)  # 512 / 8 = 64
-    scores = q @ k[:, :10].swapaxes(-1, -2) / math.sqrt(width)
+    q = np.random.randn(8, 1000, 64)  # 512 / 8 = 64
+    k = np.random.randn(8, 10, 64)
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(width)
     return npx.softmax(scores, axis=-1).max(axis=-1).mean()
 
 
-for name, width in ("the head's 64", 64), ("the model's 512", 512):
+for name, width in [("the head's 64", 64), ("the model's 512", 512)]:
     print(f"divided by the root of {name:>15}: {sharpness(width):.2f}")
 
 # %% costs
-tokens = d2l.zeros((1, 10, 64))
+tokens = np.zeros((1, 10, 64))
 print("heads  width  parameters  multiply-adds  weights")
-for num_heads in 1, 2, 4, 8, 16:
-    layer = d2l.MultiHeadAttention(64, num_heads, dropout=0)
+for num_heads in [1, 2, 4, 8, 16]:
+    layer = MultiHeadAttention(64, num_heads)
     layer.initialize()
     products = d2l.multiply_adds(layer, tokens, tokens, tokens)
     parameters = sum(p.data().size for p in layer.collect_params().values())
@@ -135,29 +181,35 @@ for num_heads in 1, 2, 4, 8, 16:
 
 
 # %% questions
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 def draw_questions(count, size=6, sign=-1):
-    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
-    letters = d2l.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
-    numbers = d2l.randn(count, size)
+    """Draw entries (a letter and a number each), pairs of letters, and the answers.
+
+    An answer is the first letter's number plus `sign` times the second's. Letters,
+    numbers and answers have shape (count, size), questions (count, size, 2).
+    """
+    letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]  # no letter twice
+    numbers = np.random.randn(count, size)
     # Each question asks for two different entries.
-    indices = d2l.rand(count, size, size).argsort(axis=2)[:, :, :2]
+    orders = np.random.rand(count, size, size).argsort(axis=2)
+    indices = orders[:, :, :2]
     rows = np.arange(count, dtype="int64")[:, None, None]
-    questions, pair_numbers = letters[rows, indices], numbers[rows, indices]
+    questions = letters[rows, indices]
+    pair_numbers = numbers[rows, indices]
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
     return letters, numbers, questions, answers
 
 
 npx.random.seed(2)
-letters, numbers, questions, answers = (array[0] for array in draw_questions(1))
-print(
-    "entries:",
-    *(
-        f"{chr(97 + x)} {y:.1f} "
-        for x, y in zip(letters.tolist(), numbers.tolist(), strict=True)
-    ),
-)
-for (a, b), answer in zip(questions[:3].tolist(), answers, strict=False):
-    print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
+letters, numbers, questions, answers = draw_questions(1)
+pairs = zip(letters[0].tolist(), numbers[0].tolist(), strict=True)
+entries = [f"{LETTERS[letter]} {number:.1f}" for letter, number in pairs]
+print("entries:", "  ".join(entries))
+for i in range(3):
+    first, second = questions[0, i].tolist()
+    print(f"{LETTERS[first]} - {LETTERS[second]} = {answers[0, i]:.1f}")
 
 
 # %% comparer
@@ -166,12 +218,12 @@ class Comparer(nn.Block):
 
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
-        self.letter, self.first, self.second = (
-            nn.Embedding(26, num_hiddens, weight_initializer=init.Normal(1))
-            for _ in range(3)
-        )
+        normal = init.Normal(1)  # by default, vectors would be far shorter
+        self.letter = nn.Embedding(26, num_hiddens, weight_initializer=normal)
+        self.first = nn.Embedding(26, num_hiddens, weight_initializer=normal)
+        self.second = nn.Embedding(26, num_hiddens, weight_initializer=normal)
         self.number = nn.Dense(num_hiddens, use_bias=False, flatten=False)
-        self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
+        self.attention = MultiHeadAttention(num_hiddens, num_heads)
         self.output = nn.Dense(1, flatten=False)
 
     def forward(self, letters, numbers, questions):
@@ -181,47 +233,58 @@ class Comparer(nn.Block):
 
 
 # %% train
-def cut_batches(count, examples):
-    """Cut examples into batches: drawing all of them at once is faster."""
-    return zip(*(np.split(array, count) for array in examples), strict=True)
-
-
-def train(num_heads, seed, **task):
+def train(num_heads, seed, sign=-1):
     npx.random.seed(seed)
     model = Comparer(num_heads)
     model.initialize(initializer)
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
-    for *inputs, answers in cut_batches(100, draw_questions(100 * 128, **task)):
+    # Cut examples into batches: drawing all of them at once is faster.
+    letters, numbers, questions, answers = draw_questions(100 * 128, sign=sign)
+    for step in range(100):
+        batch = slice(128 * step, 128 * (step + 1))
         with autograd.record():
-            loss = ((model(*inputs) - answers) ** 2).mean(axis=1)
+            predictions = model(letters[batch], numbers[batch], questions[batch])
+            # A loss for each example: the trainer divides by the batch size.
+            loss = ((predictions - answers[batch]) ** 2).mean(axis=1)
         loss.backward()
         trainer.step(batch_size=128)
     return model
 
 
+# %% comparer-errors
 # The same questions for every model.
 differences = draw_questions(1000)
 
 
 def error(model, examples=differences):
-    *inputs, answers = examples
-    return ((model(*inputs) - answers) ** 2).mean().item()
+    """Return the mean squared error."""
+    letters, numbers, questions, answers = examples
+    return ((model(letters, numbers, questions) - answers) ** 2).mean().item()
 
 
-models = {h: [train(h, seed) for seed in range(5)] for h in (1, 2, 4)}
-errors = {h: [error(model) for model in runs] for h, runs in models.items()}
+models = {}
+errors = {}
+for num_heads in [1, 2, 4]:
+    models[num_heads] = [train(num_heads, seed) for seed in range(5)]
+    errors[num_heads] = [error(model) for model in models[num_heads]]
 
 # %% errors tags=["tolerance:absolute=0.03"]
-print("heads  mean squared error, five seeds: median (range)")
-for h, runs in errors.items():
-    print(f"{h:>5}  {statistics.median(runs):.3f} ({min(runs):.3f}-{max(runs):.3f})")
+results = {str(num_heads): runs for num_heads, runs in errors.items()}
+d2l.print_ranges(results, ["mean squared error"], "heads", digits=3)
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 npx.random.seed(4)
 letters, numbers, questions, _ = draw_questions(1)
 models[2][0](letters, numbers, questions)
-print("entries:  ", *(chr(97 + x) for x in letters[0].tolist()))
-print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in questions[0].tolist()))
+
+
+def name_questions(questions):
+    pairs = questions.tolist()
+    return [f"{LETTERS[first]}-{LETTERS[second]}" for first, second in pairs]
+
+
+# Both letters of each question are framed.
+is_asked = (letters[0] == questions[0][:, :, None]).any(axis=1)
 d2l.show_heatmaps(
     models[2][0].attention.attention_weights,
     xlabel="Entries",
@@ -229,51 +292,69 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2"],
     figsize=(6, 3),
     cmap="Blues",
+    xticklabels=[LETTERS[letter] for letter in letters[0].tolist()],
+    yticklabels=name_questions(questions[0]),
+    marks=is_asked,
 )
 
 
 # %% without-a-head
+def copy_parameters(model, new_model):
+    """Give a new model the parameters of a trained one."""
+    new_model.initialize()
+    targets = new_model.collect_params().values()
+    sources = model.collect_params().values()
+    for target, source in zip(targets, sources, strict=True):
+        target.set_data(source.data())
+
+
 def error_without(model, head):
     """Return the error after setting a head's rows of W_o to zero."""
-    W_o, num_heads = model.attention.W_o.weight, model.attention.num_heads
-    width = W_o.shape[1] // num_heads
-    original = W_o.data().copy()
-    W_o.data()[:, head * width : (head + 1) * width] = 0  # stored transposed
-    result = error(model)
-    W_o.set_data(original)
-    return result
+    changed = Comparer(model.attention.num_heads)
+    copy_parameters(model, changed)
+    W_o = changed.attention.W_o.weight.data()  # stored transposed
+    width = W_o.shape[1] // changed.attention.num_heads
+    W_o[:, head * width : (head + 1) * width] = 0
+    return error(changed)
 
 
-errors_without = {
-    h: [[error_without(model, head) for head in range(h)] for model in models[h]]
-    for h in (2, 4)
-}
+errors_without = {}
+for num_heads in [2, 4]:
+    errors_without[num_heads] = [
+        [error_without(model, head) for head in range(num_heads)]
+        for model in models[num_heads]
+    ]
 
 # %% without-a-head-shown tags=["tolerance:absolute=0.05"]
-for h, runs in errors_without.items():
-    print(f"{h} heads, without one of them:")
-    for seed, costs in enumerate(runs):
-        print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
+for num_heads, runs in errors_without.items():
+    print(f"{num_heads} heads, without one of them:")
+    for seed, head_errors in enumerate(runs):
+        row = " ".join(f"{x:6.3f}" for x in head_errors)
+        print(f"   seed {seed}: {row}")
 
 
 # %% texts
 def draw_texts(count, size=4):
-    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
-    letters = d2l.rand(count, 26).argsort(axis=1)[:, :size]
+    """Draw letters, each followed by its digit; then the same pairs, shuffled.
+
+    Return tokens (count, 4 * size), and the digits to predict (count, size).
+    """
+    letters = np.random.rand(count, 26).argsort(axis=1)[:, :size]
     digits = np.random.randint(10, size=(count, size))
-    order = d2l.rand(count, size).argsort(axis=1)
-    pairs = d2l.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
+    order = np.random.rand(count, size).argsort(axis=1)
+    pairs = np.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
     rows = np.arange(count, dtype="int64")[:, None]
-    tokens = d2l.concat([pairs, pairs[rows, order]], axis=1)
-    return tokens.reshape(count, 4 * size), digits[rows, order]
+    repeated = pairs[rows, order]
+    tokens = np.concatenate([pairs, repeated], axis=1).reshape(count, 4 * size)
+    return tokens, digits[rows, order]
 
 
-def format_tokens(tokens):
-    return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens.tolist())
+def name_tokens(tokens):
+    return [(LETTERS + "0123456789")[token] for token in tokens.tolist()]
 
 
 for tokens in draw_texts(3)[0]:
-    print(format_tokens(tokens))
+    print(*name_tokens(tokens))
 
 
 # %% reader
@@ -282,14 +363,13 @@ class Reader(nn.Block):
 
     def __init__(self, num_layers, num_hiddens=32, length=16):
         super().__init__()
-        self.token, self.place = (
-            nn.Embedding(n, num_hiddens, weight_initializer=init.Normal(1))
-            for n in (36, length)
-        )
+        normal = init.Normal(1)
+        self.token = nn.Embedding(36, num_hiddens, weight_initializer=normal)
+        self.place = nn.Embedding(length, num_hiddens, weight_initializer=normal)
+        num_heads = 2 // num_layers
         self.layers = nn.Sequential()
         for _ in range(num_layers):
-            layer = d2l.MultiHeadAttention(num_hiddens, 2 // num_layers, dropout=0)
-            self.layers.add(layer)
+            self.layers.add(MultiHeadAttention(num_hiddens, num_heads))
         self.output = nn.Dense(10, flatten=False)
 
     def forward(self, tokens):
@@ -308,14 +388,17 @@ def train_reader(num_layers, seed):
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.01})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
-    for tokens, digits in cut_batches(100, draw_texts(100 * 128)):
+    tokens, digits = draw_texts(100 * 128)
+    for step in range(100):
+        batch = slice(128 * step, 128 * (step + 1))
         with autograd.record():
-            loss = cross_entropy(model(tokens), digits)
+            loss = cross_entropy(model(tokens[batch]), digits[batch])
         loss.backward()
         trainer.step(batch_size=128)
     return model
 
 
+# %% reader-accuracies
 # The same texts for every model.
 test = draw_texts(500)
 
@@ -325,48 +408,65 @@ def accuracy(model):
     return (model(tokens).argmax(axis=-1) == digits).mean().item()
 
 
-readers = {count: [train_reader(count, seed) for seed in range(5)] for count in (1, 2)}
-accuracies = {
-    count: [accuracy(model) for model in runs] for count, runs in readers.items()
-}
+readers = {}
+accuracies = {}
+for num_layers in [1, 2]:
+    readers[num_layers] = [train_reader(num_layers, seed) for seed in range(5)]
+    accuracies[num_layers] = [accuracy(model) for model in readers[num_layers]]
 
 # %% readers-shares tags=["tolerance:absolute=0.03"]
-for count, runs in accuracies.items():
-    print(
-        f"layers: {count}, right: {statistics.median(runs):.3f} "
-        f"({min(runs):.3f}-{max(runs):.3f})"
-    )
+results = {str(num_layers): runs for num_layers, runs in accuracies.items()}
+d2l.print_ranges(results, ["right"], "layers", digits=3)
 
 # %% readers-maps tags=["nbval-ignore-output"]
 npx.random.seed(0)
 tokens, _ = draw_texts(1)
 model = readers[2][0]
 model(tokens)
-print(format_tokens(tokens[0]))
+# First layer: a digit looks at its letter, just before it. Second layer: a letter of
+# the second half looks just after its first appearance.
+marks = np.zeros((2, 16, 16))
+for i in range(1, 8, 2):
+    marks[0, i, i - 1] = 1
+for i in range(8, 16, 2):
+    for j in range(0, 8, 2):
+        if tokens[0, i] == tokens[0, j]:
+            marks[1, i, j + 1] = 1
 d2l.show_heatmaps(
-    d2l.concat([layer.attention_weights for layer in model.layers], axis=1),
+    np.concatenate([layer.attention_weights for layer in model.layers], axis=1),
     xlabel="Keys",
     ylabel="Queries",
     titles=["First layer", "Second layer"],
-    figsize=(7, 3.5),
+    figsize=(8, 4),
     cmap="Blues",
+    xticklabels=name_tokens(tokens[0]),
+    yticklabels=name_tokens(tokens[0]),
+    marks=marks,
 )
 
 # %% solution-rank
 npx.random.seed(0)
-X = d2l.randn(1, 20, d)
-for num_heads in 1, 2, 4, 8:
-    q, k = (split(X @ W, num_heads)[0, 0] for W in (W_q, W_k))  # the first head's
+X = np.random.randn(1, 20, d)
+for num_heads in [1, 2, 4, 8]:
+    q = split(X @ W_q, num_heads)[0, 0]  # the first head's
+    k = split(X @ W_k, num_heads)[0, 0]
     rank = np.linalg.matrix_rank(q @ k.T)
     print(f"heads: {num_heads}, width: {d // num_heads}, rank: {rank}")
 
 # %% solution-order
 npx.random.seed(0)
-X = d2l.randn(1, 5, d)
+X = np.random.randn(1, 5, d)
+layer = MultiHeadAttention(d, num_heads=2)
+layer.initialize(initializer)
+original_output = layer(X, X, X)
 order = [4, 5, 6, 7, 0, 1, 2, 3]  # the second of two heads comes first
-reordered_weights = [W[:, order] for W in (W_q, W_k, W_v)]
-original_output = multi_head(X, W_q, W_k, W_v, W_o, 2)
-reordered_output = multi_head(X, *reordered_weights, W_o[order], 2)
+reordered = MultiHeadAttention(d, num_heads=2)
+reordered.initialize()
+reordered.W_q.weight.set_data(layer.W_q.weight.data()[order])  # stored transposed
+reordered.W_k.weight.set_data(layer.W_k.weight.data()[order])
+reordered.W_v.weight.set_data(layer.W_v.weight.data()[order])
+reordered.W_o.weight.set_data(layer.W_o.weight.data()[:, order])
+reordered_output = reordered(X, X, X)
 print(f"largest output: {np.abs(original_output).max():.4f}")
 print(f"largest difference: {np.abs(reordered_output - original_output).max():.4f}")
 
@@ -376,43 +476,41 @@ sums = draw_questions(1000, sign=1)
 sum_errors = [error(model, sums) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
-median, low, high = statistics.median(sum_errors), min(sum_errors), max(sum_errors)
-print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
+d2l.print_ranges({"1": sum_errors}, ["mean squared error"], "heads", digits=3)
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 npx.random.seed(0)
 letters, numbers, questions, _ = draw_questions(1)
 models[2][0](letters, numbers, questions)
 weights = models[2][0].attention.attention_weights
+is_asked = (letters[0] == questions[0][:, :, None]).any(axis=1)
 d2l.show_heatmaps(
-    d2l.concat([weights, weights.mean(axis=1, keepdims=True)], axis=1),
+    np.concatenate([weights, weights.mean(axis=1, keepdims=True)], axis=1),
     xlabel="Entries",
     ylabel="Questions",
     titles=["Head 1", "Head 2", "Mean"],
     figsize=(8, 3),
     cmap="Blues",
+    xticklabels=[LETTERS[letter] for letter in letters[0].tolist()],
+    yticklabels=name_questions(questions[0]),
+    marks=is_asked,
 )
 
 
 # %% solution-without-a-layer
 def accuracy_without(model, layer):
     """Return the accuracy when one layer contributes nothing."""
-    W_o = model.layers[layer].W_o.weight
-    original = W_o.data().copy()
-    W_o.set_data(np.zeros_like(original))
-    result = accuracy(model)
-    W_o.set_data(original)
-    return result
+    changed = Reader(len(model.layers))
+    copy_parameters(model, changed)
+    changed.layers[layer].W_o.initialize(init.Zero(), force_reinit=True)
+    return accuracy(changed)
 
 
-accuracies_without = {
-    layer: [accuracy_without(model, layer) for model in readers[2]] for layer in (0, 1)
-}
+accuracies_without = []
+for layer in [0, 1]:
+    accuracies_without.append([accuracy_without(model, layer) for model in readers[2]])
 
 # %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-for layer, runs in accuracies_without.items():
-    name = ["first", "second"][layer]
-    print(
-        f"without the {name:>6}: {statistics.median(runs):.3f} "
-        f"({min(runs):.3f}-{max(runs):.3f}) right"
-    )
+names = ["without the first", "without the second"]
+results = dict(zip(names, accuracies_without, strict=True))
+d2l.print_ranges(results, ["right"], "layer", digits=3)

@@ -2,8 +2,8 @@
 # name; the file also runs on its own, from top to bottom.
 
 # %% setup
+import copy
 import math
-import statistics
 
 from d2l_compat import paddle as d2l  # first: it turns down Paddle's log
 
@@ -13,27 +13,28 @@ from paddle.nn import functional as F
 
 paddle.seed(0)
 paddle.set_device(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
-# Weights from -1/sqrt(d) to 1/sqrt(d); Paddle's default range is wider.
+# Weights from -1/sqrt(d) to 1/sqrt(d), where d is the mean of inputs and outputs;
+# Paddle's default range is wider.
 initializer = nn.initializer.XavierUniform(gain=1 / math.sqrt(3))
-nn.initializer.set_global_initializer(initializer)
 
 # %% one-average
 fruits = ["apple", "lemon", "pear"]
-keys = d2l.eye(3)  # each fruit has its own number
-values = d2l.tensor([50.0, 40, 70])  # the price, in cents
-pear, lemon = d2l.tensor([0.0, 0, 6]), d2l.tensor([0.0, 6, 0])
+keys = paddle.eye(3)  # each fruit has its own number
+values = paddle.to_tensor([50.0, 40, 70])  # the price, in cents
+pear = paddle.to_tensor([0.0, 0, 6])
+lemon = paddle.to_tensor([0.0, 6, 0])
 
-for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
+for name, query in [("pear", pear), ("lemon", lemon), ("both", pear + lemon)]:
     weights = F.softmax(keys @ query, axis=-1)
     shares = "".join(f"{weight:7.3f}" for weight in weights)
     print(f"{name:>5}:{shares}   {weights @ values:.1f} cents")
 
 # %% two-averages
-heads = d2l.stack(
-    [F.softmax(keys @ query, axis=-1) @ values for query in (pear, lemon)]
-)
-W_o = d2l.tensor([1.0, -1])  # the first minus the second
-print("the two heads:", *(f"{head:.1f}" for head in heads))
+first_head = F.softmax(keys @ pear, axis=-1) @ values
+second_head = F.softmax(keys @ lemon, axis=-1) @ values
+heads = paddle.stack([first_head, second_head])
+W_o = paddle.to_tensor([1.0, -1])  # the first minus the second
+print(f"the two heads: {first_head:.1f} {second_head:.1f}")
 print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
 print(f"a lemon costs {heads.flip(0) @ W_o:.1f} cents more than a pear")
 
@@ -52,54 +53,85 @@ def merge(X):
 
 
 # %% multi-head
-def attend(q, k, v):
-    """Return scaled dot-product attention over the last two axes."""
-    scores = paddle.matmul(q, k, transpose_y=True) / math.sqrt(q.shape[-1])
-    return F.softmax(scores, axis=-1) @ v
+class MultiHeadAttention(nn.Layer):
+    """Attention with several heads: project, split, attend, merge, project."""
 
+    def __init__(self, num_hiddens, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.W_q = nn.Linear(num_hiddens, num_hiddens, initializer, bias_attr=False)
+        self.W_k = nn.Linear(num_hiddens, num_hiddens, initializer, bias_attr=False)
+        self.W_v = nn.Linear(num_hiddens, num_hiddens, initializer, bias_attr=False)
+        self.W_o = nn.Linear(num_hiddens, num_hiddens, initializer, bias_attr=False)
 
-def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
-    """Compute self-attention with heads: project, split, attend, merge, project."""
-    q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
-    return merge(attend(q, k, v)) @ W_o
+    def forward(self, queries, keys, values, causal=False):
+        q = split(self.W_q(queries), self.num_heads)
+        k = split(self.W_k(keys), self.num_heads)
+        v = split(self.W_v(values), self.num_heads)
+        scores = paddle.matmul(q, k, transpose_y=True) / math.sqrt(q.shape[-1])
+        if causal:  # the last query sees all keys, the one before it one fewer, ...
+            num_queries, num_keys = scores.shape[-2:]
+            is_visible = paddle.ones([num_queries, num_keys], dtype="bool")
+            is_visible = paddle.tril(is_visible, diagonal=num_keys - num_queries)
+            scores = scores.masked_fill(~is_visible, -math.inf)
+        self.attention_weights = F.softmax(scores, axis=-1)
+        return self.W_o(merge(self.attention_weights @ v))
 
 
 # %% shapes
 paddle.seed(0)
-d, num_heads = 8, 2
-X = d2l.randn((1, 5, d))
-W_q, W_k, W_v, W_o = (d2l.randn((d, d)) / math.sqrt(d) for _ in range(4))
-q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
-attended = attend(q, k, v)
-merged = merge(attended)
-steps = {"X": X, "X W_q": X @ W_q, "split": q}
-steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
+d = 8
+num_heads = 2
+X = paddle.randn([1, 5, d])
+layer = MultiHeadAttention(d, num_heads)
+with paddle.no_grad():
+    output = layer(X, X, X)
+    v = split(layer.W_v(X), num_heads)
+    attended = layer.attention_weights @ v
+    steps = {
+        "X": X,
+        "X W_v": layer.W_v(X),
+        "split": v,
+        "weights": layer.attention_weights,
+        "attended": attended,
+        "merged": merge(attended),
+        "output": output,
+    }
 for name, step in steps.items():
     print(f"{name:>8} {tuple(step.shape)}")
 
 # %% head-by-head
+W_q = layer.W_q.weight.detach()
+W_k = layer.W_k.weight.detach()
+W_v = layer.W_v.weight.detach()
+W_o = layer.W_o.weight.detach()
 width = d // num_heads
 head_outputs = []
 for head in range(num_heads):
     columns = slice(head * width, (head + 1) * width)
-    q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
-    head_outputs.append(attend(q, k, v))
-headwise_output = d2l.concat(head_outputs, axis=-1) @ W_o
+    q = X @ W_q[:, columns]
+    k = X @ W_k[:, columns]
+    v = X @ W_v[:, columns]
+    scores = paddle.matmul(q, k, transpose_y=True) / math.sqrt(width)
+    head_outputs.append(F.softmax(scores, axis=-1) @ v)
+headwise_output = paddle.concat(head_outputs, axis=-1) @ W_o
 
 # %% the-layer
-layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
+d2l_layer = d2l.MultiHeadAttention(d, d, d, d, num_heads, dropout=0)
+d2l_layer.set_state_dict(layer.state_dict())
 with paddle.no_grad():
-    layer(X, X, X)
-    parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
-    for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
-        part.weight.set_value(W)
-    layer_output = layer(X, X, X)
-output = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+    d2l_output = d2l_layer(X, X, X)
+    d2l_causal_output = d2l_layer(X[:, -2:], X, X, causal=True)
+    causal_output = layer(X[:, -2:], X, X, causal=True)  # the last two of five queries
 
 # %% all-alike
 print(f"largest output: {output.abs().max():.4f}")
-for name, Y in ("head by head", headwise_output), ("the layer", layer_output):
-    print(f"{name:>12}: largest difference {(Y - output).abs().max():.4f}")
+difference = (headwise_output - output).abs().max()
+print(f"head by head:         largest difference {difference:.4f}")
+difference = (d2l_output - output).abs().max()
+print(f"d2l's layer:          largest difference {difference:.4f}")
+difference = (d2l_causal_output - causal_output).abs().max()
+print(f"d2l's layer, causal:  largest difference {difference:.4f}")
 
 # %% own-layer
 framework_layer = nn.MultiHeadAttention(d, num_heads, bias_attr=False)
@@ -123,19 +155,20 @@ print(f"numbers in their place: {share_in_place:.2f}")
 def sharpness(width):
     """Return the mean largest weight of a thousand queries in each of 8 heads."""
     paddle.seed(0)
-    q, k = d2l.randn((2, 8, 1000, 64))  # 512 / 8 = 64
-    scores = paddle.matmul(q, k[:, :10], transpose_y=True) / math.sqrt(width)
+    q = paddle.randn([8, 1000, 64])  # 512 / 8 = 64
+    k = paddle.randn([8, 10, 64])
+    scores = paddle.matmul(q, k, transpose_y=True) / math.sqrt(width)
     return F.softmax(scores, axis=-1).max(axis=-1).mean()
 
 
-for name, width in ("the head's 64", 64), ("the model's 512", 512):
+for name, width in [("the head's 64", 64), ("the model's 512", 512)]:
     print(f"divided by the root of {name:>15}: {sharpness(width):.2f}")
 
 # %% costs
-tokens = d2l.zeros((1, 10, 64))
+tokens = paddle.zeros([1, 10, 64])
 print("heads  width  parameters  multiply-adds  weights")
-for num_heads in 1, 2, 4, 8, 16:
-    layer = d2l.MultiHeadAttention(64, num_heads, dropout=0)
+for num_heads in [1, 2, 4, 8, 16]:
+    layer = MultiHeadAttention(64, num_heads)
     products = d2l.multiply_adds(layer, tokens, tokens, tokens)
     parameters = sum(p.size for p in layer.parameters())
     print(
@@ -145,12 +178,20 @@ for num_heads in 1, 2, 4, 8, 16:
 
 
 # %% questions
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 def draw_questions(count, size=6, sign=-1):
-    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
-    letters = d2l.rand((count, 26)).argsort(axis=1)[:, :size]  # no letter twice
-    numbers = d2l.randn((count, size))
+    """Draw entries (a letter and a number each), pairs of letters, and the answers.
+
+    An answer is the first letter's number plus `sign` times the second's. Letters,
+    numbers and answers have shape (count, size), questions (count, size, 2).
+    """
+    letters = paddle.rand([count, 26]).argsort(axis=1)[:, :size]  # no letter twice
+    numbers = paddle.randn([count, size])
     # Each question asks for two different entries.
-    indices = d2l.rand((count, size, size)).argsort(axis=2)[:, :, :2].flatten(1)
+    orders = paddle.rand([count, size, size]).argsort(axis=2)
+    indices = orders[:, :, :2].flatten(1)  # (count, 2 * size)
     questions = letters.take_along_axis(indices, axis=1).unflatten(1, [size, 2])
     pair_numbers = numbers.take_along_axis(indices, axis=1).unflatten(1, [size, 2])
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
@@ -158,32 +199,28 @@ def draw_questions(count, size=6, sign=-1):
 
 
 paddle.seed(2)
-letters, numbers, questions, answers = (array[0] for array in draw_questions(1))
-print(
-    "entries:",
-    *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
-)
-for (a, b), answer in zip(questions[:3], answers, strict=False):
-    print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
+letters, numbers, questions, answers = draw_questions(1)
+pairs = zip(letters[0], numbers[0], strict=True)
+entries = [f"{LETTERS[letter]} {number:.1f}" for letter, number in pairs]
+print("entries:", "  ".join(entries))
+for i in range(3):
+    first, second = questions[0, i]
+    print(f"{LETTERS[first]} - {LETTERS[second]} = {answers[0, i]:.1f}")
 
 
 # %% comparer
-def make_table(rows, width):
-    """Make a table of trainable vectors of variance 1."""
-    return nn.Embedding(rows, width, weight_attr=nn.initializer.Normal())
-
-
 class Comparer(nn.Layer):
     """A model that compares the numbers of two letters."""
 
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
-        self.letter, self.first, self.second = (
-            make_table(26, num_hiddens) for _ in range(3)
-        )
-        self.number = nn.Linear(1, num_hiddens, bias_attr=False)
-        self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
-        self.output = nn.Linear(num_hiddens, 1)
+        normal = nn.initializer.Normal()  # by default, vectors would be far shorter
+        self.letter = nn.Embedding(26, num_hiddens, weight_attr=normal)
+        self.first = nn.Embedding(26, num_hiddens, weight_attr=normal)
+        self.second = nn.Embedding(26, num_hiddens, weight_attr=normal)
+        self.number = nn.Linear(1, num_hiddens, initializer, bias_attr=False)
+        self.attention = MultiHeadAttention(num_hiddens, num_heads)
+        self.output = nn.Linear(num_hiddens, 1, initializer)
 
     def forward(self, letters, numbers, questions):
         entries = self.letter(letters) + self.number(numbers.unsqueeze(-1))
@@ -192,44 +229,54 @@ class Comparer(nn.Layer):
 
 
 # %% train
-def train(num_heads, seed, **task):
+def train(num_heads, seed, sign=-1):
     paddle.seed(seed)
     model = Comparer(num_heads)
     optimizer = paddle.optimizer.Adam(0.01, parameters=model.parameters())
     for _ in range(250):
-        *inputs, answers = draw_questions(32, **task)
-        loss = F.mse_loss(model(*inputs), answers)
+        letters, numbers, questions, answers = draw_questions(32, sign=sign)
+        loss = F.mse_loss(model(letters, numbers, questions), answers)
         loss.backward()
         optimizer.step()
         optimizer.clear_grad()
     return model
 
 
+# %% comparer-errors
 # The same questions for every model.
 differences = draw_questions(500)
 
 
 def error(model, examples=differences):
-    *inputs, answers = examples
+    """Return the mean squared error."""
+    letters, numbers, questions, answers = examples
     with paddle.no_grad():
-        return F.mse_loss(model(*inputs), answers).item()
+        return F.mse_loss(model(letters, numbers, questions), answers).item()
 
 
-models = {h: [train(h, seed) for seed in range(5)] for h in (1, 2, 4)}
-errors = {h: [error(model) for model in runs] for h, runs in models.items()}
+models = {}
+errors = {}
+for num_heads in [1, 2, 4]:
+    models[num_heads] = [train(num_heads, seed) for seed in range(5)]
+    errors[num_heads] = [error(model) for model in models[num_heads]]
 
 # %% errors tags=["tolerance:absolute=0.03"]
-print("heads  mean squared error, five seeds: median (range)")
-for h, runs in errors.items():
-    print(f"{h:>5}  {statistics.median(runs):.3f} ({min(runs):.3f}-{max(runs):.3f})")
+results = {str(num_heads): runs for num_heads, runs in errors.items()}
+d2l.print_ranges(results, ["mean squared error"], "heads", digits=3)
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 paddle.seed(4)
 letters, numbers, questions, _ = draw_questions(1)
 with paddle.no_grad():
     models[2][0](letters, numbers, questions)
-print("entries:  ", *(chr(97 + x) for x in letters[0]))
-print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in questions[0]))
+
+
+def name_questions(questions):
+    return [f"{LETTERS[first]}-{LETTERS[second]}" for first, second in questions]
+
+
+# Both letters of each question are framed.
+is_asked = (letters[0] == questions[0][:, :, None]).any(axis=1)
 d2l.show_heatmaps(
     models[2][0].attention.attention_weights,
     xlabel="Entries",
@@ -237,52 +284,59 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2"],
     figsize=(6, 3),
     cmap="Blues",
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
+    yticklabels=name_questions(questions[0]),
+    marks=is_asked,
 )
 
 
 # %% without-a-head
 def error_without(model, head):
     """Return the error after setting a head's rows of W_o to zero."""
-    W_o, num_heads = model.attention.W_o.weight, model.attention.num_heads
-    width = W_o.shape[0] // num_heads
-    original = W_o.detach().clone()
+    changed = copy.deepcopy(model)
+    W_o = changed.attention.W_o.weight
+    width = W_o.shape[0] // changed.attention.num_heads
     with paddle.no_grad():
         W_o[head * width : (head + 1) * width] = 0
-        result = error(model)
-        W_o.set_value(original)
-    return result
+    return error(changed)
 
 
-errors_without = {
-    h: [[error_without(model, head) for head in range(h)] for model in models[h]]
-    for h in (2, 4)
-}
+errors_without = {}
+for num_heads in [2, 4]:
+    errors_without[num_heads] = [
+        [error_without(model, head) for head in range(num_heads)]
+        for model in models[num_heads]
+    ]
 
 # %% without-a-head-shown tags=["tolerance:absolute=0.05"]
-for h, runs in errors_without.items():
-    print(f"{h} heads, without one of them:")
-    for seed, costs in enumerate(runs):
-        print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
+for num_heads, runs in errors_without.items():
+    print(f"{num_heads} heads, without one of them:")
+    for seed, head_errors in enumerate(runs):
+        row = " ".join(f"{x:6.3f}" for x in head_errors)
+        print(f"   seed {seed}: {row}")
 
 
 # %% texts
 def draw_texts(count, size=4):
-    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
-    letters = d2l.rand((count, 26)).argsort(axis=1)[:, :size]
-    digits = paddle.randint(10, shape=(count, size))
-    order = d2l.rand((count, size)).argsort(axis=1)
-    pairs = d2l.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
+    """Draw letters, each followed by its digit; then the same pairs, shuffled.
+
+    Return tokens (count, 4 * size), and the digits to predict (count, size).
+    """
+    letters = paddle.rand([count, 26]).argsort(axis=1)[:, :size]
+    digits = paddle.randint(10, shape=[count, size])
+    order = paddle.rand([count, size]).argsort(axis=1)
+    pairs = paddle.stack([letters, 26 + digits], axis=-1)  # tokens 26 to 35 are digits
     repeated = pairs.take_along_axis(order.unsqueeze(-1), axis=1)
-    tokens = d2l.concat([pairs, repeated], axis=1).flatten(1)
+    tokens = paddle.concat([pairs, repeated], axis=1).flatten(1)
     return tokens, digits.take_along_axis(order, axis=1)
 
 
-def format_tokens(tokens):
-    return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens.tolist())
+def name_tokens(tokens):
+    return [(LETTERS + "0123456789")[token] for token in tokens]
 
 
 for tokens in draw_texts(3)[0]:
-    print(format_tokens(tokens))
+    print(*name_tokens(tokens))
 
 
 # %% reader
@@ -291,13 +345,14 @@ class Reader(nn.Layer):
 
     def __init__(self, num_layers, num_hiddens=32, length=16):
         super().__init__()
-        self.token = make_table(36, num_hiddens)
-        self.place = make_table(length, num_hiddens)
+        normal = nn.initializer.Normal()
+        self.token = nn.Embedding(36, num_hiddens, weight_attr=normal)
+        self.place = nn.Embedding(length, num_hiddens, weight_attr=normal)
+        num_heads = 2 // num_layers
         self.layers = nn.LayerList(
-            d2l.MultiHeadAttention(num_hiddens, 2 // num_layers, dropout=0)
-            for _ in range(num_layers)
+            [MultiHeadAttention(num_hiddens, num_heads) for _ in range(num_layers)]
         )
-        self.output = nn.Linear(num_hiddens, 10)
+        self.output = nn.Linear(num_hiddens, 10, initializer)
 
     def forward(self, tokens):
         X = self.token(tokens) + self.place.weight[: tokens.shape[1]]
@@ -321,6 +376,7 @@ def train_reader(num_layers, seed):
     return model
 
 
+# %% reader-accuracies
 # The same texts for every model.
 test = draw_texts(500)
 
@@ -328,21 +384,19 @@ test = draw_texts(500)
 def accuracy(model):
     tokens, digits = test
     with paddle.no_grad():
-        correct = model(tokens).argmax(axis=-1) == digits
-    return correct.astype("float32").mean().item()
+        predictions = model(tokens).argmax(axis=-1)
+    return (predictions == digits).astype("float32").mean().item()
 
 
-readers = {count: [train_reader(count, seed) for seed in range(5)] for count in (1, 2)}
-accuracies = {
-    count: [accuracy(model) for model in runs] for count, runs in readers.items()
-}
+readers = {}
+accuracies = {}
+for num_layers in [1, 2]:
+    readers[num_layers] = [train_reader(num_layers, seed) for seed in range(5)]
+    accuracies[num_layers] = [accuracy(model) for model in readers[num_layers]]
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
-for count, runs in accuracies.items():
-    print(
-        f"layers: {count}, right: {statistics.median(runs):.3f} "
-        f"({min(runs):.3f}-{max(runs):.3f})"
-    )
+results = {str(num_layers): runs for num_layers, runs in accuracies.items()}
+d2l.print_ranges(results, ["right"], "layers", digits=3)
 
 # %% readers-maps tags=["nbval-ignore-output"]
 paddle.seed(1)
@@ -350,31 +404,49 @@ tokens, _ = draw_texts(1)
 model = readers[2][0]
 with paddle.no_grad():
     model(tokens)
-print(format_tokens(tokens[0]))
+# First layer: a digit looks at its letter, just before it. Second layer: a letter of
+# the second half looks just after its first appearance.
+marks = paddle.zeros([2, 16, 16])
+for i in range(1, 8, 2):
+    marks[0, i, i - 1] = 1
+for i in range(8, 16, 2):
+    for j in range(0, 8, 2):
+        if tokens[0, i] == tokens[0, j]:
+            marks[1, i, j + 1] = 1
 d2l.show_heatmaps(
-    d2l.concat([layer.attention_weights for layer in model.layers], axis=1),
+    paddle.concat([layer.attention_weights for layer in model.layers], axis=1),
     xlabel="Keys",
     ylabel="Queries",
     titles=["First layer", "Second layer"],
-    figsize=(7, 3.5),
+    figsize=(8, 4),
     cmap="Blues",
+    xticklabels=name_tokens(tokens[0]),
+    yticklabels=name_tokens(tokens[0]),
+    marks=marks,
 )
 
 # %% solution-rank
 paddle.seed(0)
-X = d2l.randn((1, 20, d))
-for num_heads in 1, 2, 4, 8:
-    q, k = (split(X @ W, num_heads)[0, 0] for W in (W_q, W_k))  # the first head's
+X = paddle.randn([1, 20, d])
+for num_heads in [1, 2, 4, 8]:
+    q = split(X @ W_q, num_heads)[0, 0]  # the first head's
+    k = split(X @ W_k, num_heads)[0, 0]
     rank = paddle.linalg.matrix_rank(q @ k.T)
     print(f"heads: {num_heads}, width: {d // num_heads}, rank: {rank}")
 
 # %% solution-order
 paddle.seed(0)
-X = d2l.randn((1, 5, d))
+X = paddle.randn([1, 5, d])
+layer = MultiHeadAttention(d, num_heads=2)
 order = [4, 5, 6, 7, 0, 1, 2, 3]  # the second of two heads comes first
-reordered_weights = [W[:, order] for W in (W_q, W_k, W_v)]
-original_output = multi_head(X, W_q, W_k, W_v, W_o, 2)
-reordered_output = multi_head(X, *reordered_weights, W_o[order], 2)
+reordered = copy.deepcopy(layer)
+with paddle.no_grad():
+    reordered.W_q.weight.set_value(layer.W_q.weight[:, order])
+    reordered.W_k.weight.set_value(layer.W_k.weight[:, order])
+    reordered.W_v.weight.set_value(layer.W_v.weight[:, order])
+    reordered.W_o.weight.set_value(layer.W_o.weight[order])
+    original_output = layer(X, X, X)
+    reordered_output = reordered(X, X, X)
 print(f"largest output: {original_output.abs().max():.4f}")
 print(f"largest difference: {(reordered_output - original_output).abs().max():.4f}")
 
@@ -384,8 +456,7 @@ sums = draw_questions(500, sign=1)
 sum_errors = [error(model, sums) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
-median, low, high = statistics.median(sum_errors), min(sum_errors), max(sum_errors)
-print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
+d2l.print_ranges({"1": sum_errors}, ["mean squared error"], "heads", digits=3)
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 paddle.seed(0)
@@ -393,36 +464,34 @@ letters, numbers, questions, _ = draw_questions(1)
 with paddle.no_grad():
     models[2][0](letters, numbers, questions)
 weights = models[2][0].attention.attention_weights
+is_asked = (letters[0] == questions[0][:, :, None]).any(axis=1)
 d2l.show_heatmaps(
-    d2l.concat([weights, weights.mean(axis=1, keepdim=True)], axis=1),
+    paddle.concat([weights, weights.mean(axis=1, keepdim=True)], axis=1),
     xlabel="Entries",
     ylabel="Questions",
     titles=["Head 1", "Head 2", "Mean"],
     figsize=(8, 3),
     cmap="Blues",
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
+    yticklabels=name_questions(questions[0]),
+    marks=is_asked,
 )
 
 
 # %% solution-without-a-layer
 def accuracy_without(model, layer):
     """Return the accuracy when one layer contributes nothing."""
-    W_o = model.layers[layer].W_o.weight
-    original = W_o.detach().clone()
+    changed = copy.deepcopy(model)
     with paddle.no_grad():
-        W_o.zero_()
-        result = accuracy(model)
-        W_o.set_value(original)
-    return result
+        changed.layers[layer].W_o.weight.zero_()
+    return accuracy(changed)
 
 
-accuracies_without = {
-    layer: [accuracy_without(model, layer) for model in readers[2]] for layer in (0, 1)
-}
+accuracies_without = []
+for layer in [0, 1]:
+    accuracies_without.append([accuracy_without(model, layer) for model in readers[2]])
 
 # %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-for layer, runs in accuracies_without.items():
-    name = ["first", "second"][layer]
-    print(
-        f"without the {name:>6}: {statistics.median(runs):.3f} "
-        f"({min(runs):.3f}-{max(runs):.3f}) right"
-    )
+names = ["without the first", "without the second"]
+results = dict(zip(names, accuracies_without, strict=True))
+d2l.print_ranges(results, ["right"], "layer", digits=3)

@@ -2,8 +2,8 @@
 # name; the file also runs on its own, from top to bottom.
 
 # %% setup
+import copy
 import math
-import statistics
 
 import torch
 from torch import nn
@@ -16,19 +16,20 @@ _ = torch.manual_seed(0)
 fruits = ["apple", "lemon", "pear"]
 keys = torch.eye(3)  # each fruit has its own number
 values = torch.tensor([50.0, 40, 70])  # the price, in cents
-pear, lemon = torch.tensor([0.0, 0, 6]), torch.tensor([0.0, 6, 0])
+pear = torch.tensor([0.0, 0, 6])
+lemon = torch.tensor([0.0, 6, 0])
 
-for name, query in ("pear", pear), ("lemon", lemon), ("both", pear + lemon):
+for name, query in [("pear", pear), ("lemon", lemon), ("both", pear + lemon)]:
     weights = (keys @ query).softmax(dim=-1)
     shares = "".join(f"{weight:7.3f}" for weight in weights)
     print(f"{name:>5}:{shares}   {weights @ values:.1f} cents")
 
 # %% two-averages
-heads = torch.stack(
-    [(keys @ query).softmax(dim=-1) @ values for query in (pear, lemon)]
-)
+first_head = (keys @ pear).softmax(dim=-1) @ values
+second_head = (keys @ lemon).softmax(dim=-1) @ values
+heads = torch.stack([first_head, second_head])
 W_o = torch.tensor([1.0, -1])  # the first minus the second
-print("the two heads:", *(f"{head:.1f}" for head in heads))
+print(f"the two heads: {first_head:.1f} {second_head:.1f}")
 print(f"a pear costs {heads @ W_o:.1f} cents more than a lemon")
 print(f"a lemon costs {heads.flip(0) @ W_o:.1f} cents more than a pear")
 
@@ -47,54 +48,85 @@ def merge(X):
 
 
 # %% multi-head
-def attend(q, k, v):
-    """Return scaled dot-product attention over the last two axes."""
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
-    return scores.softmax(dim=-1) @ v
+class MultiHeadAttention(nn.Module):
+    """Attention with several heads: project, split, attend, merge, project."""
 
+    def __init__(self, num_hiddens, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.W_q = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        self.W_k = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        self.W_v = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        self.W_o = nn.Linear(num_hiddens, num_hiddens, bias=False)
 
-def multi_head(X, W_q, W_k, W_v, W_o, num_heads):
-    """Compute self-attention with heads: project, split, attend, merge, project."""
-    q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
-    return merge(attend(q, k, v)) @ W_o
+    def forward(self, queries, keys, values, causal=False):
+        q = split(self.W_q(queries), self.num_heads)
+        k = split(self.W_k(keys), self.num_heads)
+        v = split(self.W_v(values), self.num_heads)
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        if causal:  # the last query sees all keys, the one before it one fewer, ...
+            num_queries, num_keys = scores.shape[-2:]
+            is_visible = scores.new_ones(num_queries, num_keys, dtype=torch.bool)
+            is_visible = is_visible.tril(num_keys - num_queries)
+            scores = scores.masked_fill(~is_visible, -math.inf)
+        self.attention_weights = scores.softmax(dim=-1)
+        return self.W_o(merge(self.attention_weights @ v))
 
 
 # %% shapes
 torch.manual_seed(0)
-d, num_heads = 8, 2
+d = 8
+num_heads = 2
 X = torch.randn(1, 5, d)
-W_q, W_k, W_v, W_o = (torch.randn(d, d) / math.sqrt(d) for _ in range(4))
-q, k, v = (split(X @ W, num_heads) for W in (W_q, W_k, W_v))
-attended = attend(q, k, v)
-merged = merge(attended)
-steps = {"X": X, "X W_q": X @ W_q, "split": q}
-steps |= {"attended": attended, "merged": merged, "output": merged @ W_o}
+layer = MultiHeadAttention(d, num_heads)
+with torch.no_grad():
+    output = layer(X, X, X)
+    v = split(layer.W_v(X), num_heads)
+    attended = layer.attention_weights @ v
+    steps = {
+        "X": X,
+        "X W_v": layer.W_v(X),
+        "split": v,
+        "weights": layer.attention_weights,
+        "attended": attended,
+        "merged": merge(attended),
+        "output": output,
+    }
 for name, step in steps.items():
     print(f"{name:>8} {tuple(step.shape)}")
 
 # %% head-by-head
+W_q = layer.W_q.weight.detach().T  # nn.Linear stores it transposed
+W_k = layer.W_k.weight.detach().T
+W_v = layer.W_v.weight.detach().T
+W_o = layer.W_o.weight.detach().T
 width = d // num_heads
 head_outputs = []
 for head in range(num_heads):
     columns = slice(head * width, (head + 1) * width)
-    q, k, v = (X @ W[:, columns] for W in (W_q, W_k, W_v))
-    head_outputs.append(attend(q, k, v))
+    q = X @ W_q[:, columns]
+    k = X @ W_k[:, columns]
+    v = X @ W_v[:, columns]
+    weights = (q @ k.mT / math.sqrt(width)).softmax(dim=-1)
+    head_outputs.append(weights @ v)
 headwise_output = torch.cat(head_outputs, dim=-1) @ W_o
 
 # %% the-layer
-layer = d2l.MultiHeadAttention(d, num_heads, dropout=0)
+d2l_layer = d2l.MultiHeadAttention(d, d, d, d, num_heads, dropout=0)
+d2l_layer.load_state_dict(layer.state_dict())
 with torch.no_grad():
-    layer(X, X, X)
-    parts = layer.W_q, layer.W_k, layer.W_v, layer.W_o
-    for part, W in zip(parts, (W_q, W_k, W_v, W_o), strict=True):
-        part.weight.copy_(W.T)  # a layer stores its matrix transposed
-    layer_output = layer(X, X, X)
-output = multi_head(X, W_q, W_k, W_v, W_o, num_heads)
+    d2l_output = d2l_layer(X, X, X)
+    d2l_causal_output = d2l_layer(X[:, -2:], X, X, causal=True)
+    causal_output = layer(X[:, -2:], X, X, causal=True)  # the last two of five queries
 
 # %% all-alike
 print(f"largest output: {output.abs().max():.4f}")
-for name, Y in ("head by head", headwise_output), ("the layer", layer_output):
-    print(f"{name:>12}: largest difference {(Y - output).abs().max():.4f}")
+difference = (headwise_output - output).abs().max()
+print(f"head by head:         largest difference {difference:.4f}")
+difference = (d2l_output - output).abs().max()
+print(f"d2l's layer:          largest difference {difference:.4f}")
+difference = (d2l_causal_output - causal_output).abs().max()
+print(f"d2l's layer, causal:  largest difference {difference:.4f}")
 
 # %% own-layer
 framework_layer = nn.MultiheadAttention(d, num_heads, bias=False, batch_first=True)
@@ -121,19 +153,20 @@ print(f"numbers in their place: {share_in_place:.2f}")
 def sharpness(width):
     """Return the mean largest weight of a thousand queries in each of 8 heads."""
     torch.manual_seed(0)
-    q, k = torch.randn(2, 8, 1000, 64)  # 512 / 8 = 64
-    scores = q @ k[:, :10].mT / math.sqrt(width)
+    q = torch.randn(8, 1000, 64)  # 512 / 8 = 64
+    k = torch.randn(8, 10, 64)
+    scores = q @ k.mT / math.sqrt(width)
     return scores.softmax(dim=-1).amax(dim=-1).mean()
 
 
-for name, width in ("the head's 64", 64), ("the model's 512", 512):
+for name, width in [("the head's 64", 64), ("the model's 512", 512)]:
     print(f"divided by the root of {name:>15}: {sharpness(width):.2f}")
 
 # %% costs
 tokens = torch.zeros(1, 10, 64)
 print("heads  width  parameters  multiply-adds  weights")
-for num_heads in 1, 2, 4, 8, 16:
-    layer = d2l.MultiHeadAttention(64, num_heads, dropout=0)
+for num_heads in [1, 2, 4, 8, 16]:
+    layer = MultiHeadAttention(64, num_heads)
     products = d2l.multiply_adds(layer, tokens, tokens, tokens)
     parameters = sum(p.numel() for p in layer.parameters())
     print(
@@ -143,12 +176,20 @@ for num_heads in 1, 2, 4, 8, 16:
 
 
 # %% questions
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 def draw_questions(count, size=6, sign=-1):
-    """Draw entries (a letter and a number each), pairs of letters, and the answers."""
+    """Draw entries (a letter and a number each), pairs of letters, and the answers.
+
+    An answer is the first letter's number plus `sign` times the second's. Letters,
+    numbers and answers have shape (count, size), questions (count, size, 2).
+    """
     letters = torch.rand(count, 26).argsort(dim=1)[:, :size]  # no letter twice
     numbers = torch.randn(count, size)
     # Each question asks for two different entries.
-    indices = torch.rand(count, size, size).argsort(dim=2)[:, :, :2].flatten(1)
+    orders = torch.rand(count, size, size).argsort(dim=2)
+    indices = orders[:, :, :2].flatten(1)  # (count, 2 * size)
     questions = letters.gather(1, indices).unflatten(1, (size, 2))
     pair_numbers = numbers.gather(1, indices).unflatten(1, (size, 2))
     answers = pair_numbers[..., 0] + sign * pair_numbers[..., 1]
@@ -156,13 +197,13 @@ def draw_questions(count, size=6, sign=-1):
 
 
 torch.manual_seed(2)
-letters, numbers, questions, answers = (array[0] for array in draw_questions(1))
-print(
-    "entries:",
-    *(f"{chr(97 + x)} {y:.1f} " for x, y in zip(letters, numbers, strict=True)),
-)
-for (a, b), answer in zip(questions[:3], answers, strict=False):
-    print(f"{chr(97 + a)} - {chr(97 + b)} = {answer:.1f}")
+letters, numbers, questions, answers = draw_questions(1)
+pairs = zip(letters[0], numbers[0], strict=True)
+entries = [f"{LETTERS[letter]} {number:.1f}" for letter, number in pairs]
+print("entries:", "  ".join(entries))
+for i in range(3):
+    first, second = questions[0, i]
+    print(f"{LETTERS[first]} - {LETTERS[second]} = {answers[0, i]:.1f}")
 
 
 # %% comparer
@@ -171,11 +212,11 @@ class Comparer(nn.Module):
 
     def __init__(self, num_heads, num_hiddens=32):
         super().__init__()
-        self.letter, self.first, self.second = (
-            nn.Embedding(26, num_hiddens) for _ in range(3)
-        )
+        self.letter = nn.Embedding(26, num_hiddens)
+        self.first = nn.Embedding(26, num_hiddens)
+        self.second = nn.Embedding(26, num_hiddens)
         self.number = nn.Linear(1, num_hiddens, bias=False)
-        self.attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
+        self.attention = MultiHeadAttention(num_hiddens, num_heads)
         self.output = nn.Linear(num_hiddens, 1)
 
     def forward(self, letters, numbers, questions):
@@ -185,45 +226,54 @@ class Comparer(nn.Module):
 
 
 # %% train
-def train(num_heads, seed, **task):
+def train(num_heads, seed, sign=-1):
     torch.manual_seed(seed)
     model = Comparer(num_heads)
-    model(*draw_questions(1)[:3])  # creates all parameters
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(250):
-        *inputs, answers = draw_questions(32, **task)
-        loss = ((model(*inputs) - answers) ** 2).mean()
+        letters, numbers, questions, answers = draw_questions(32, sign=sign)
+        loss = ((model(letters, numbers, questions) - answers) ** 2).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     return model
 
 
+# %% comparer-errors
 # The same questions for every model.
 differences = draw_questions(500)
 
 
 def error(model, examples=differences):
-    *inputs, answers = examples
+    """Return the mean squared error."""
+    letters, numbers, questions, answers = examples
     with torch.no_grad():
-        return ((model(*inputs) - answers) ** 2).mean().item()
+        return ((model(letters, numbers, questions) - answers) ** 2).mean().item()
 
 
-models = {h: [train(h, seed) for seed in range(5)] for h in (1, 2, 4)}
-errors = {h: [error(model) for model in runs] for h, runs in models.items()}
+models = {}
+errors = {}
+for num_heads in [1, 2, 4]:
+    models[num_heads] = [train(num_heads, seed) for seed in range(5)]
+    errors[num_heads] = [error(model) for model in models[num_heads]]
 
 # %% errors tags=["tolerance:absolute=0.03"]
-print("heads  mean squared error, five seeds: median (range)")
-for h, runs in errors.items():
-    print(f"{h:>5}  {statistics.median(runs):.3f} ({min(runs):.3f}-{max(runs):.3f})")
+results = {str(num_heads): runs for num_heads, runs in errors.items()}
+d2l.print_ranges(results, ["mean squared error"], "heads", digits=3)
 
 # %% two-heads-map tags=["tolerance:levels=16"]
 torch.manual_seed(4)
 letters, numbers, questions, _ = draw_questions(1)
 with torch.no_grad():
     models[2][0](letters, numbers, questions)
-print("entries:  ", *(chr(97 + x) for x in letters[0]))
-print("questions:", *(f"{chr(97 + a)}-{chr(97 + b)}" for a, b in questions[0]))
+
+
+def name_questions(questions):
+    return [f"{LETTERS[first]}-{LETTERS[second]}" for first, second in questions]
+
+
+# Both letters of each question are framed.
+is_asked = (letters[0] == questions[0][:, :, None]).any(dim=1)
 d2l.show_heatmaps(
     models[2][0].attention.attention_weights,
     xlabel="Entries",
@@ -231,51 +281,59 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2"],
     figsize=(6, 3),
     cmap="Blues",
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
+    yticklabels=name_questions(questions[0]),
+    marks=is_asked,
 )
 
 
 # %% without-a-head
 def error_without(model, head):
     """Return the error after setting a head's rows of W_o to zero."""
-    W_o, num_heads = model.attention.W_o.weight, model.attention.num_heads
-    width = W_o.shape[1] // num_heads
-    original = W_o.detach().clone()
+    changed = copy.deepcopy(model)
+    W_o = changed.attention.W_o.weight  # stored transposed
+    width = W_o.shape[1] // changed.attention.num_heads
     with torch.no_grad():
-        W_o[:, head * width : (head + 1) * width] = 0  # stored transposed
-        result = error(model)
-        W_o.copy_(original)
-    return result
+        W_o[:, head * width : (head + 1) * width] = 0
+    return error(changed)
 
 
-errors_without = {
-    h: [[error_without(model, head) for head in range(h)] for model in models[h]]
-    for h in (2, 4)
-}
+errors_without = {}
+for num_heads in [2, 4]:
+    errors_without[num_heads] = [
+        [error_without(model, head) for head in range(num_heads)]
+        for model in models[num_heads]
+    ]
 
 # %% without-a-head-shown tags=["tolerance:absolute=0.05"]
-for h, runs in errors_without.items():
-    print(f"{h} heads, without one of them:")
-    for seed, costs in enumerate(runs):
-        print(f"   seed {seed}:", *(f"{cost:6.3f}" for cost in costs))
+for num_heads, runs in errors_without.items():
+    print(f"{num_heads} heads, without one of them:")
+    for seed, head_errors in enumerate(runs):
+        row = " ".join(f"{x:6.3f}" for x in head_errors)
+        print(f"   seed {seed}: {row}")
 
 
 # %% texts
 def draw_texts(count, size=4):
-    """Draw letters, each followed by its digit; then the same pairs, shuffled."""
+    """Draw letters, each followed by its digit; then the same pairs, shuffled.
+
+    Return tokens (count, 4 * size), and the digits to predict (count, size).
+    """
     letters = torch.rand(count, 26).argsort(dim=1)[:, :size]
     digits = torch.randint(10, (count, size))
     order = torch.rand(count, size).argsort(dim=1)
     pairs = torch.stack([letters, 26 + digits], dim=-1)  # tokens 26 to 35 are digits
     repeated = pairs.gather(1, order[..., None].expand_as(pairs))
-    return torch.cat([pairs, repeated], dim=1).flatten(1), digits.gather(1, order)
+    tokens = torch.cat([pairs, repeated], dim=1).flatten(1)
+    return tokens, digits.gather(1, order)
 
 
-def format_tokens(tokens):
-    return " ".join(chr(97 + x) if x < 26 else str(x - 26) for x in tokens.tolist())
+def name_tokens(tokens):
+    return [(LETTERS + "0123456789")[token] for token in tokens]
 
 
 for tokens in draw_texts(3)[0]:
-    print(format_tokens(tokens))
+    print(*name_tokens(tokens))
 
 
 # %% reader
@@ -286,9 +344,9 @@ class Reader(nn.Module):
         super().__init__()
         self.token = nn.Embedding(36, num_hiddens)
         self.place = nn.Embedding(length, num_hiddens)
+        num_heads = 2 // num_layers
         self.layers = nn.ModuleList(
-            d2l.MultiHeadAttention(num_hiddens, 2 // num_layers, dropout=0)
-            for _ in range(num_layers)
+            [MultiHeadAttention(num_hiddens, num_heads) for _ in range(num_layers)]
         )
         self.output = nn.Linear(num_hiddens, 10)
 
@@ -304,10 +362,10 @@ class Reader(nn.Module):
 def train_reader(num_layers, seed):
     torch.manual_seed(seed)
     model = Reader(num_layers)
-    model(draw_texts(1)[0])
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(200):
         tokens, digits = draw_texts(64)
+        # cross_entropy expects the classes on the second axis.
         loss = nn.functional.cross_entropy(model(tokens).mT, digits)
         optimizer.zero_grad()
         loss.backward()
@@ -315,6 +373,7 @@ def train_reader(num_layers, seed):
     return model
 
 
+# %% reader-accuracies
 # The same texts for every model.
 test = draw_texts(500)
 
@@ -325,17 +384,15 @@ def accuracy(model):
         return (model(tokens).argmax(dim=-1) == digits).float().mean().item()
 
 
-readers = {count: [train_reader(count, seed) for seed in range(5)] for count in (1, 2)}
-accuracies = {
-    count: [accuracy(model) for model in runs] for count, runs in readers.items()
-}
+readers = {}
+accuracies = {}
+for num_layers in [1, 2]:
+    readers[num_layers] = [train_reader(num_layers, seed) for seed in range(5)]
+    accuracies[num_layers] = [accuracy(model) for model in readers[num_layers]]
 
 # %% readers-shares tags=["tolerance:absolute=0.02"]
-for count, runs in accuracies.items():
-    print(
-        f"layers: {count}, right: {statistics.median(runs):.3f} "
-        f"({min(runs):.3f}-{max(runs):.3f})"
-    )
+results = {str(num_layers): runs for num_layers, runs in accuracies.items()}
+d2l.print_ranges(results, ["right"], "layers", digits=3)
 
 # %% readers-maps tags=["nbval-ignore-output"]
 torch.manual_seed(4)
@@ -343,31 +400,49 @@ tokens, _ = draw_texts(1)
 model = readers[2][0]
 with torch.no_grad():
     model(tokens)
-print(format_tokens(tokens[0]))
+# First layer: a digit looks at its letter, just before it. Second layer: a letter of
+# the second half looks just after its first appearance.
+marks = torch.zeros(2, 16, 16, dtype=torch.bool)
+for i in range(1, 8, 2):
+    marks[0, i, i - 1] = True
+for i in range(8, 16, 2):
+    for j in range(0, 8, 2):
+        if tokens[0, i] == tokens[0, j]:
+            marks[1, i, j + 1] = True
 d2l.show_heatmaps(
     torch.cat([layer.attention_weights for layer in model.layers], dim=1),
     xlabel="Keys",
     ylabel="Queries",
     titles=["First layer", "Second layer"],
-    figsize=(7, 3.5),
+    figsize=(8, 4),
     cmap="Blues",
+    xticklabels=name_tokens(tokens[0]),
+    yticklabels=name_tokens(tokens[0]),
+    marks=marks,
 )
 
 # %% solution-rank
 torch.manual_seed(0)
 X = torch.randn(1, 20, d)
-for num_heads in 1, 2, 4, 8:
-    q, k = (split(X @ W, num_heads)[0, 0] for W in (W_q, W_k))  # the first head's
+for num_heads in [1, 2, 4, 8]:
+    q = split(X @ W_q, num_heads)[0, 0]  # the first head's
+    k = split(X @ W_k, num_heads)[0, 0]
     rank = torch.linalg.matrix_rank(q @ k.T)
     print(f"heads: {num_heads}, width: {d // num_heads}, rank: {rank}")
 
 # %% solution-order
 torch.manual_seed(0)
 X = torch.randn(1, 5, d)
+layer = MultiHeadAttention(d, num_heads=2)
 order = torch.tensor([4, 5, 6, 7, 0, 1, 2, 3])  # the second of two heads comes first
-reordered_weights = [W[:, order] for W in (W_q, W_k, W_v)]
-original_output = multi_head(X, W_q, W_k, W_v, W_o, 2)
-reordered_output = multi_head(X, *reordered_weights, W_o[order], 2)
+reordered = copy.deepcopy(layer)
+with torch.no_grad():
+    reordered.W_q.weight.copy_(layer.W_q.weight[order])  # stored transposed
+    reordered.W_k.weight.copy_(layer.W_k.weight[order])
+    reordered.W_v.weight.copy_(layer.W_v.weight[order])
+    reordered.W_o.weight.copy_(layer.W_o.weight[:, order])
+    original_output = layer(X, X, X)
+    reordered_output = reordered(X, X, X)
 print(f"largest output: {original_output.abs().max():.4f}")
 print(f"largest difference: {(reordered_output - original_output).abs().max():.4f}")
 
@@ -377,8 +452,7 @@ sums = draw_questions(500, sign=1)
 sum_errors = [error(model, sums) for model in adders]
 
 # %% solution-sum-shown tags=["tolerance:absolute=0.03"]
-median, low, high = statistics.median(sum_errors), min(sum_errors), max(sum_errors)
-print(f"one head, sums: mean squared error {median:.3f} ({low:.3f}-{high:.3f})")
+d2l.print_ranges({"1": sum_errors}, ["mean squared error"], "heads", digits=3)
 
 # %% solution-mean-map tags=["tolerance:levels=16"]
 torch.manual_seed(0)
@@ -386,6 +460,7 @@ letters, numbers, questions, _ = draw_questions(1)
 with torch.no_grad():
     models[2][0](letters, numbers, questions)
 weights = models[2][0].attention.attention_weights
+is_asked = (letters[0] == questions[0][:, :, None]).any(dim=1)
 d2l.show_heatmaps(
     torch.cat([weights, weights.mean(dim=1, keepdim=True)], dim=1),
     xlabel="Entries",
@@ -393,29 +468,25 @@ d2l.show_heatmaps(
     titles=["Head 1", "Head 2", "Mean"],
     figsize=(8, 3),
     cmap="Blues",
+    xticklabels=[LETTERS[letter] for letter in letters[0]],
+    yticklabels=name_questions(questions[0]),
+    marks=is_asked,
 )
 
 
 # %% solution-without-a-layer
 def accuracy_without(model, layer):
     """Return the accuracy when one layer contributes nothing."""
-    W_o = model.layers[layer].W_o.weight
-    original = W_o.detach().clone()
-    with torch.no_grad():
-        W_o.zero_()
-        result = accuracy(model)
-        W_o.copy_(original)
-    return result
+    changed = copy.deepcopy(model)
+    nn.init.zeros_(changed.layers[layer].W_o.weight)
+    return accuracy(changed)
 
 
-accuracies_without = {
-    layer: [accuracy_without(model, layer) for model in readers[2]] for layer in (0, 1)
-}
+accuracies_without = []
+for layer in [0, 1]:
+    accuracies_without.append([accuracy_without(model, layer) for model in readers[2]])
 
 # %% solution-without-a-layer-shown tags=["tolerance:absolute=0.1"]
-for layer, runs in accuracies_without.items():
-    name = ["first", "second"][layer]
-    print(
-        f"without the {name:>6}: {statistics.median(runs):.3f} "
-        f"({min(runs):.3f}-{max(runs):.3f}) right"
-    )
+names = ["without the first", "without the second"]
+results = dict(zip(names, accuracies_without, strict=True))
+d2l.print_ranges(results, ["right"], "layer", digits=3)

@@ -1,6 +1,6 @@
-// The lesson's code for the Deep Java Library, from Java 17 on. Each cell is woven into the text
-// by name. All imports are in the first cell, since an import in a later one can make the kernel
-// forget variables.
+// The lesson's code for the Deep Java Library, from Java 17 on. Each cell is woven into
+// the text by name. All imports are in the first cell, since an import in a later one
+// can make the kernel forget variables.
 
 // %% setup
 import ai.djl.Device;
@@ -38,7 +38,10 @@ Engine.getInstance().setRandomSeed(0);
 var manager = NDManager.newBaseManager(Device.cpu()); // all arrays here are small
 var parameters = new ParameterStore(manager, false);
 
-/** Return a layer's output in evaluation mode. */
+/**
+ * Return a layer's output. Blocks call this for their parts too, past the store and the
+ * flag that they are given: all share one store, and none has dropout.
+ */
 NDArray evaluate(Block layer, NDArray... inputs) {
     return layer.forward(parameters, new NDList(inputs), false).head();
 }
@@ -49,7 +52,10 @@ NDArray evaluate(Block layer, NDArray... inputs) {
     return layer;
 }
 
-/** Return a number as an array; DJL would free a plain number's array before the backward pass. */
+/**
+ * Return a number as an array. DJL would make one of a plain number as well, but free
+ * it before the backward pass needs it.
+ */
 NDArray makeScalar(NDManager manager, double number) {
     return manager.full(new Shape(1), (float) number);
 }
@@ -62,8 +68,11 @@ float largestDifference(NDArray X, NDArray Y) {
 // %% turn
 /** Turn a vector of two numbers by 30 degrees for each position. */
 NDArray turn(NDArray vector, int position) {
-    double angle = Math.toRadians(30 * position), cos = Math.cos(angle), sin = Math.sin(angle);
-    double x = vector.getDouble(0), y = vector.getDouble(1);
+    double angle = Math.toRadians(30 * position);
+    double cos = Math.cos(angle);
+    double sin = Math.sin(angle);
+    double x = vector.getDouble(0);
+    double y = vector.getDouble(1);
     return manager.create(new double[] {x * cos - y * sin, x * sin + y * cos});
 }
 
@@ -74,28 +83,33 @@ String formatVector(NDArray vector) {
 // %% turned-by-hand
 var query = manager.create(new double[] {1, 2});
 var key = manager.create(new double[] {2, 2});
-int[][] pairs = {{2, 0}, {5, 3}, {9, 7}, {5, 4}, {9, 8}, {0, 2}}; // the positions of query and key
+int[][] positionsOfBoth = {{2, 0}, {5, 3}, {9, 7}, {5, 4}, {9, 8}, {0, 2}};
 
 System.out.println("positions  turned query     turned key      score");
-for (var pair : pairs) {
-    int i = pair[0], j = pair[1];
-    NDArray q = turn(query, i), k = turn(key, j);
+for (int[] pair : positionsOfBoth) {
+    int i = pair[0];
+    int j = pair[1];
+    var q = turn(query, i);
+    var k = turn(key, j);
     System.out.printf("%4d%4d   %s  %s  ", i, j, formatVector(q), formatVector(k));
     System.out.printf("%5.2f%n", q.dot(k).getDouble());
 }
 
 // %% four-terms
-var hand = manager.create(new double[] {1, 0}); // rotated to a vector's position, then added to it
+// rotated to a vector's position, then added to it
+var hand = manager.create(new double[] {1, 0});
 
 System.out.println("positions    q.k    q.p    p.k    p.p    sum");
-for (var pair : pairs) {
-    int i = pair[0], j = pair[1];
-    NDArray p_i = turn(hand, i), p_j = turn(hand, j);
+for (int[] pair : positionsOfBoth) {
+    int i = pair[0];
+    int j = pair[1];
+    var p_i = turn(hand, i);
+    var p_j = turn(hand, j);
     var terms = List.of(query.dot(key), query.dot(p_j), p_i.dot(key), p_i.dot(p_j));
     var score = query.add(p_i).dot(key.add(p_j));
     System.out.printf("%4d%4d ", i, j);
-    terms.forEach(term -> System.out.printf(" %6.2f", term.getDouble()));
-    System.out.printf(" %6.2f%n", score.getDouble());
+    terms.forEach(term -> System.out.printf("%7.2f", term.getDouble()));
+    System.out.printf("%7.2f%n", score.getDouble());
 }
 
 // %% rotate
@@ -107,9 +121,12 @@ NDArray ropeFrequencies(int d, double base) {
 /** Turn each pair of neighbouring numbers by position times frequency. */
 NDArray rotate(NDArray X, NDArray positions, NDArray omega) {
     var angles = positions.expandDims(1).mul(omega);
-    NDArray cos = angles.cos(), sin = angles.sin();
-    NDArray x = X.get("..., ::2"), y = X.get("..., 1::2");
-    NDArray first = x.mul(cos).sub(y.mul(sin)), second = x.mul(sin).add(y.mul(cos));
+    var cos = angles.cos();
+    var sin = angles.sin();
+    var x = X.get("..., ::2");
+    var y = X.get("..., 1::2");
+    var first = x.mul(cos).sub(y.mul(sin));
+    var second = x.mul(sin).add(y.mul(cos));
     return first.stack(second, -1).reshape(X.getShape());
 }
 
@@ -117,16 +134,18 @@ NDArray rotate(NDArray X, NDArray positions, NDArray omega) {
 /** Return the largest difference between two scores at one distance. */
 double spread(NDArray scores) {
     int n = (int) scores.size(0);
-    return IntStream.range(1 - n, n)
-            .mapToObj(offset -> scores.diagonal(offset))
-            .mapToDouble(diagonal -> diagonal.max().sub(diagonal.min()).getFloat())
-            .max()
-            .getAsDouble();
+    double largest = 0;
+    for (int offset = 1 - n; offset < n; offset++) {
+        var diagonal = scores.diagonal(offset);
+        largest = Math.max(largest, diagonal.max().sub(diagonal.min()).getFloat());
+    }
+    return largest;
 }
 
 // %% rotary-check
 Engine.getInstance().setRandomSeed(0);
-int d = 8, n = 40;
+int d = 8;
+int n = 40;
 query = manager.randomNormal(new Shape(d));
 key = manager.randomNormal(new Shape(d));
 var positions = manager.arange(n);
@@ -136,11 +155,14 @@ var k = rotate(key.broadcast(n, d), positions, omega);
 var scores = q.matMul(k.transpose());
 var layerOutput = evaluate(new RotaryEncoding(d), query.broadcast(1, n, d)).get(0);
 
-float low = scores.min().getFloat(), high = scores.max().getFloat();
-float layerDifference = largestDifference(layerOutput, q);
+float low = scores.min().getFloat();
+float high = scores.max().getFloat();
+double scoreSpread = spread(scores);
 float lengthChange = q.norm(new int[] {1}).sub(query.norm()).abs().max().getFloat();
+float layerDifference = largestDifference(layerOutput, q);
 System.out.println("scores from %.2f to %.2f".formatted(low, high));
-System.out.println("at one distance they differ by %.4f at most".formatted(spread(scores)));
+System.out.println(
+        "at one distance they differ by %.4f at most".formatted(scoreSpread));
 System.out.println("lengths change by %.4f at most".formatted(lengthChange));
 System.out.println("the layer: largest difference %.4f".formatted(layerDifference));
 
@@ -148,9 +170,11 @@ System.out.println("the layer: largest difference %.4f".formatted(layerDifferenc
 /** Turn the pairs in the same way, but pair number l with number l + d/2. */
 NDArray rotateHalves(NDArray X, NDArray positions, NDArray omega) {
     var angles = positions.expandDims(1).mul(omega);
-    NDArray cos = angles.cos(), sin = angles.sin();
+    var cos = angles.cos();
+    var sin = angles.sin();
     long half = X.getShape().getLastDimension() / 2;
-    NDArray x = X.get("..., :{}", half), y = X.get("..., {}:", half);
+    var x = X.get("..., :{}", half);
+    var y = X.get("..., {}:", half);
     return x.mul(cos).sub(y.mul(sin)).concat(x.mul(sin).add(y.mul(cos)), -1);
 }
 
@@ -164,14 +188,15 @@ var halves = rotateHalves(X.get(reorder), positions, omega);
 var layer = new RotaryEncoding(d, 1000, 10000, RotaryEncoding.Layout.HALVES, 1);
 layerOutput = evaluate(layer, X.get(reorder).expandDims(0)).get(0);
 
-float orderDifference = largestDifference(neighbours.get(reorder), halves);
+float difference = largestDifference(neighbours.get(reorder), halves);
 layerDifference = largestDifference(layerOutput, halves);
-System.out.println("reordered: largest difference %.4f".formatted(orderDifference));
+System.out.println("reordered: largest difference %.4f".formatted(difference));
 System.out.println("the layer: largest difference %.4f".formatted(layerDifference));
 
 // %% mixed
 var qHalves = rotateHalves(query.broadcast(n, d), positions, omega);
 var kHalves = rotateHalves(key.broadcast(n, d), positions, omega);
+
 double neighboursSpread = spread(q.matMul(k.transpose()));
 double halvesSpread = spread(qHalves.matMul(kHalves.transpose()));
 double mixedSpread = spread(q.matMul(kHalves.transpose()));
@@ -183,26 +208,30 @@ System.out.println("%.4f  with one of each".formatted(mixedSpread));
 // %% slopes
 var slopes = AlibiSlopes.alibiSlopes(manager, 8);
 var expected = new float[8];
-System.out.print("slopes:");
 for (int head = 0; head < 8; head++) {
     expected[head] = (float) Math.pow(2, -(head + 1));
-    System.out.printf(" 1/%.0f", 1 / slopes.getFloat(head));
+}
+
+System.out.print("slopes:");
+for (float slope : slopes.toFloatArray()) {
+    System.out.printf(" 1/%.0f", 1 / slope);
 }
 System.out.println();
-float difference = largestDifference(slopes, manager.create(expected));
+difference = largestDifference(slopes, manager.create(expected));
 System.out.println("largest difference: %.4f".formatted(difference));
 
 // %% alibi-map
 n = 12;
 positions = manager.arange(n);
 var distances = positions.expandDims(1).sub(positions);
+var bias = slopes.reshape(8, 1, 1).mul(distances).neg(); // (heads, queries, keys)
 var zeros = manager.zeros(new Shape(1, n, 8)); // no content: all scores are zero
 var shape = zeros.getShape();
 var attention = initialize(new MultiHeadAttention(8, 8, 0), shape, shape, shape);
-var bias = slopes.reshape(8, 1, 1).mul(distances).neg();
 var masks = new PairList<String, Object>(Map.of("causal", true, "scoreBias", bias));
 attention.forward(parameters, new NDList(zeros, zeros, zeros), false, masks);
 var weights = attention.attentionWeights();
+
 System.out.print("last row, first head:");
 for (float weight : weights.get("0, 0, -1, -4:").toFloatArray()) {
     System.out.printf(" %.3f", weight);
@@ -218,8 +247,7 @@ Plots.heatmaps(weights.get(new NDIndex(":, {}", manager.create(new int[] {0, 2, 
 
 // %% clipped
 for (int i = 0; i < 6; i++) {
-    System.out.printf("%3d", Math.min(i, 3));
-    for (int j = 1; j < 6; j++) {
+    for (int j = 0; j < 6; j++) {
         System.out.printf("%4d", Math.min(Math.max(i - j, -3), 3));
     }
     System.out.println();
@@ -251,70 +279,102 @@ System.out.println();
 // one number per token: is it the first?
 var isFirst = manager.eye(8).get(":, :1").expandDims(0);
 zeros = manager.zeros(new Shape(1, 8, 2)); // all scores are zero
-var names = List.of("without a mask", "causal mask");
-for (int i = 0; i < 2; i++) {
+for (boolean causal : new boolean[] {false, true}) {
     var inputs = new NDList(zeros, zeros, isFirst);
-    var masks = new PairList<String, Object>(Map.of("causal", i == 1));
-    var averages = new DotProductAttention(0).forward(parameters, inputs, false, masks).head();
+    var causalMask = new PairList<String, Object>(Map.of("causal", causal));
+    var averaging = new DotProductAttention(0);
+    var averages = averaging.forward(parameters, inputs, false, causalMask).head();
     for (float x : averages.toFloatArray()) {
         System.out.printf("%.3f ", x);
     }
-    System.out.println(" " + names.get(i));
+    System.out.println(causal ? " causal mask" : " without a mask");
 }
 
 // %% entries
+String LETTERS = "abcdef";
+
 record Examples(NDList inputs, NDArray answers) {}
 
-/** Draw letters and digits, one of these letters, and the digit it had last. */
-Examples drawEntries(NDManager manager, int count, int n) {
-    var letters = manager.randomInteger(0, 6, new Shape(count, n), DataType.INT64);
-    var digits = manager.randomInteger(0, 10, new Shape(count, n), DataType.INT64);
-    var position = manager.randomInteger(0, n, new Shape(count, 1), DataType.INT64);
-    var asked = letters.gather(position, 1);
-    var last = letters.eq(asked).mul(manager.arange(1, n + 1)).argMax(1).expandDims(1);
+/**
+ * Draw texts, and a letter to ask for.
+ *
+ * @param nearest the smallest distance back at which the letter stood last
+ * @param farthest the largest one
+ * @return letters and digits (count, numEntries), the letters asked for and the answers
+ *     (count, 1)
+ */
+Examples drawEntries(
+        NDManager manager, int count, int numEntries, int nearest, int farthest) {
+    var texts = new Shape(count, numEntries);
+    var questions = new Shape(count, 1);
+    var letters = manager.randomInteger(0, 6, texts, DataType.INT64);
+    var digits = manager.randomInteger(0, 10, texts, DataType.INT64);
+    var asked = manager.randomInteger(0, 6, questions, DataType.INT64);
+    var back = manager.randomInteger(nearest, farthest + 1, questions, DataType.INT64);
+    var last = back.neg().add(numEntries);
+    var others = asked.add(manager.randomInteger(1, 6, texts, DataType.INT64)).mod(6);
+    var positions = manager.arange(numEntries);
+    letters = NDArrays.where(positions.eq(last), asked.broadcast(texts), letters);
+    letters = NDArrays.where(positions.gt(last), others, letters);
     return new Examples(new NDList(letters, digits, asked), digits.gather(last, 1));
 }
 
-Engine.getInstance().setRandomSeed(0);
-var examples = drawEntries(manager, 3, 16);
-for (int i = 0; i < 3; i++) {
-    for (int j = 0; j < 16; j++) {
-        long letter = examples.inputs().get(0).getLong(i, j);
-        System.out.printf("%c%d ", (char) ('a' + letter), examples.inputs().get(1).getLong(i, j));
+/** Return names such as b2, for one text's entries. */
+List<String> nameEntries(NDArray letters, NDArray digits) {
+    var names = new ArrayList<String>();
+    for (int i = 0; i < letters.size(); i++) {
+        char letter = LETTERS.charAt((int) letters.getLong(i));
+        names.add("" + letter + digits.getLong(i));
     }
-    char asked = (char) ('a' + examples.inputs().get(2).getLong(i, 0));
-    System.out.println(" %c? %d".formatted(asked, examples.answers().getLong(i, 0)));
+    return names;
+}
+
+// %% entries-shown
+Engine.getInstance().setRandomSeed(1);
+var examples = drawEntries(manager, 3, 16, 1, 16);
+for (int i = 0; i < 3; i++) {
+    var letters = examples.inputs().get(0).get(i);
+    var digits = examples.inputs().get(1).get(i);
+    int asked = (int) examples.inputs().get(2).getLong(i, 0);
+    long answer = examples.answers().getLong(i, 0);
+    System.out.print(String.join(" ", nameEntries(letters, digits)));
+    System.out.printf("  %c? %d%n", LETTERS.charAt(asked), answer);
 }
 
 // %% no-positions
-/** The three places where a scheme can use positions; this one uses none. */
-class NoPositions {
+/** The three places where a scheme can use positions; by default, it uses none. */
+class PositionScheme {
     /** Return the blocks that are trained. */
     List<Block> parts() {
         return List.of();
     }
 
-    /** Return vectors at these positions as they enter the projections. */
+    /** Return vectors (batch, n, d), at n positions, as they enter projections. */
     NDArray add(NDArray X, NDArray positions) {
         return X;
     }
 
-    /** Return queries or keys as they enter the scores. */
+    /** Return queries or keys (batch, n, d) as they enter the scores. */
     NDArray turn(NDArray X, NDArray positions) {
         return X;
     }
 
-    /** Return the bias of scores of queries with keys at these distances. */
+    /** Return what is added to scores of queries (batch, 1, d) with n keys. */
     NDArray bias(NDArray q, NDArray distances) {
         return distances.zerosLike();
     }
 }
 
+class NoPositions extends PositionScheme {}
+
 // %% finder
+var normal = new NormalInitializer(1);
+
 /** Make a table with a vector of this width for each letter, digit or distance. */
-Block makeEmbedding(int size, int width) {
-    var table = new IdEmbedding.Builder().setDictionarySize(size).setEmbeddingSize(width).build();
-    table.setInitializer(new NormalInitializer(1), Parameter.Type.WEIGHT);
+Block makeEmbedding(int size, int width, Initializer initializer) {
+    var builder = new IdEmbedding.Builder();
+    var table = builder.setDictionarySize(size).setEmbeddingSize(width).build();
+    table.setInitializer(initializer, Parameter.Type.WEIGHT);
     return table;
 }
 
@@ -329,46 +389,61 @@ Linear makeProjection(int units, boolean hasBias) {
 /** Return products of queries and keys, divided by the root of their width. */
 NDArray scaledDot(NDArray Q, NDArray K) {
     int axes = K.getShape().dimension();
-    double root = Math.sqrt(K.getShape().getLastDimension());
-    return Q.matMul(K.swapAxes(axes - 2, axes - 1)).div(makeScalar(Q.getManager(), root));
+    long d = K.getShape().getLastDimension();
+    var root = makeScalar(Q.getManager(), Math.sqrt(d));
+    return Q.matMul(K.swapAxes(axes - 2, axes - 1)).div(root);
 }
 
 /** A model that finds a letter's last digit; the question follows the text. */
 class Finder extends AbstractBlock {
-    final NoPositions scheme;
-    final Block letter = addChildBlock("letterTable", makeEmbedding(6, 32));
-    final Block digit = addChildBlock("digitTable", makeEmbedding(10, 32));
-    final Linear W_q = addChildBlock("W_q", makeProjection(32, false));
-    final Linear W_k = addChildBlock("W_k", makeProjection(32, false));
-    final Linear W_v = addChildBlock("W_v", makeProjection(32, false));
-    final Linear output = addChildBlock("outputLayer", makeProjection(10, true));
+    final PositionScheme scheme;
+    final Block letter;
+    final Block digit;
+    final Linear W_q;
+    final Linear W_k;
+    final Linear W_v;
+    final Linear output;
     NDArray attentionWeights;
 
-    Finder(NoPositions scheme) {
+    Finder(PositionScheme scheme) {
         this.scheme = scheme;
         scheme.parts().forEach(part -> addChildBlock("schemePart", part));
+        letter = addChildBlock("letterTable", makeEmbedding(6, 32, normal));
+        digit = addChildBlock("digitTable", makeEmbedding(10, 32, normal));
+        W_q = addChildBlock("W_q", makeProjection(32, false));
+        W_k = addChildBlock("W_k", makeProjection(32, false));
+        W_v = addChildBlock("W_v", makeProjection(32, false));
+        output = addChildBlock("outputLayer", makeProjection(10, true));
     }
 
     /** Take the text's letters and digits, and the letters asked for. */
     @Override
     protected NDList forwardInternal(
-            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
-        NDArray letters = inputs.get(0), digits = inputs.get(1), asked = inputs.get(2);
+            ParameterStore store,
+            NDList inputs,
+            boolean training,
+            PairList<String, Object> options) {
+        var letters = inputs.get(0);
+        var digits = inputs.get(1);
+        var asked = inputs.get(2);
         int n = (int) letters.size(1);
-        var i = letters.getManager().arange(n, n + 1); // of the question
-        var j = letters.getManager().arange(n); // of the entries
-        var X = scheme.add(evaluate(letter, letters).add(evaluate(digit, digits)), j);
+        var i = letters.getManager().arange(n, n + 1); // the question's position
+        var j = letters.getManager().arange(n); // the entries'
         var question = scheme.add(evaluate(letter, asked), i);
+        var X = scheme.add(evaluate(letter, letters).add(evaluate(digit, digits)), j);
         var q = scheme.turn(evaluate(W_q, question), i);
         var k = scheme.turn(evaluate(W_k, X), j);
         var scores = scaledDot(q, k).add(scheme.bias(q, i.sub(j)));
         attentionWeights = scores.softmax(-1);
-        return new NDList(evaluate(output, attentionWeights.matMul(evaluate(W_v, X))));
+        var found = attentionWeights.matMul(evaluate(W_v, X));
+        return new NDList(evaluate(output, found));
     }
 
     @Override
-    protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
-        getChildren().values().forEach(part -> part.initialize(manager, type, new Shape(1, 32)));
+    protected void initializeChildBlocks(
+            NDManager manager, DataType type, Shape... inputShapes) {
+        var vectors = new Shape(1, 32);
+        getChildren().values().forEach(part -> part.initialize(manager, type, vectors));
     }
 
     @Override
@@ -378,16 +453,17 @@ class Finder extends AbstractBlock {
 }
 
 // %% schemes
-class Sinusoids extends NoPositions {
+class Sinusoids extends PositionScheme {
+    final NDArray omega = ropeFrequencies(32, 10000);
+
     @Override
     NDArray add(NDArray X, NDArray positions) {
-        int d = (int) X.getShape().getLastDimension();
-        var angles = positions.expandDims(1).mul(ropeFrequencies(d, 10000));
-        return X.add(angles.sin().stack(angles.cos(), -1).reshape(-1, d));
+        var angles = positions.expandDims(1).mul(omega);
+        return X.add(angles.sin().stack(angles.cos(), -1).reshape(-1, 32));
     }
 }
 
-class Rotary extends NoPositions {
+class Rotary extends PositionScheme {
     NDArray omega = ropeFrequencies(32, 10000);
 
     @Override
@@ -396,21 +472,27 @@ class Rotary extends NoPositions {
     }
 }
 
-class ALiBi extends NoPositions {
+class ALiBi extends PositionScheme {
+    final float slope;
+
+    ALiBi(float slope) {
+        this.slope = slope;
+    }
+
     @Override
     NDArray bias(NDArray q, NDArray distances) {
-        return distances.div(-2);
+        return distances.mul(-slope);
     }
 }
 
 // %% learned-schemes
-class Table extends NoPositions {
+class Table extends PositionScheme {
     final int reach;
-    final Block vectors; // for the distances from 1 on
+    final Block vectors; // of distances from 1 on
 
     Table(int reach) {
         this.reach = reach;
-        vectors = makeEmbedding(reach, 32);
+        vectors = makeEmbedding(reach, 32, Initializer.ZEROS);
     }
 
     @Override
@@ -420,16 +502,13 @@ class Table extends NoPositions {
 
     @Override
     NDArray bias(NDArray q, NDArray distances) {
-        return scaledDot(q, evaluate(vectors, distances.minimum(reach).sub(1)));
+        var rows = distances.minimum(reach).sub(1);
+        return scaledDot(q, evaluate(vectors, rows));
     }
 }
 
-class Buckets extends NoPositions {
-    final Block numbers = makeEmbedding(8, 1);
-
-    Buckets() {
-        numbers.setInitializer(Initializer.ZEROS, Parameter.Type.WEIGHT);
-    }
+class Buckets extends PositionScheme {
+    final Block numbers = makeEmbedding(8, 1, Initializer.ZEROS);
 
     @Override
     List<Block> parts() {
@@ -438,8 +517,12 @@ class Buckets extends NoPositions {
 
     @Override
     NDArray bias(NDArray q, NDArray distances) {
-        var buckets = IntStream.of(distances.toIntArray()).map(x -> bucket(x, 8, 16)).toArray();
-        return evaluate(numbers, distances.getManager().create(buckets)).squeeze(-1);
+        var manager = distances.getManager();
+        var rows = IntStream.of(distances.toIntArray()).map(x -> bucket(x, 8, 16));
+        var biases = evaluate(numbers, manager.create(rows.toArray())).squeeze(-1);
+        // Adam moves a number by about 0.015 per step; a score has to move by several
+        // units.
+        return biases.mul(makeScalar(manager, 10));
     }
 }
 
@@ -447,207 +530,226 @@ class Buckets extends NoPositions {
 /** Return the loss of the scores for each digit as the answer. */
 NDArray loss(Block model, Examples examples) {
     // DJL's loss takes a row for each answer.
-    var rows = model.forward(parameters, examples.inputs(), true).head().reshape(-1, 10);
-    var answers = new NDList(examples.answers().flatten());
+    var rows = model.forward(parameters, examples.inputs(), true).head().squeeze(1);
+    var answers = new NDList(examples.answers().squeeze(1));
     return Loss.softmaxCrossEntropyLoss().evaluate(answers, new NDList(rows));
 }
 
-/** Train the model for 100 steps, each on new examples, starting from this seed. */
-<B extends Block> B train(int seed, B model) {
-    Engine.getInstance().setRandomSeed(seed);
-    initialize(model);
-    model.getParameters().values().forEach(each -> each.getArray().setRequiresGradient(true));
-    var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.02f)).build();
-    for (int step = 0; step < 100; step++) {
+/** Train a model; return it. */
+<B extends Block> B fit(B model) {
+    var weights = model.getParameters();
+    weights.values().forEach(each -> each.getArray().setRequiresGradient(true));
+    var adam = Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.015f)).build();
+    for (int step = 0; step < 120; step++) {
         // All that a step computes is freed with its manager.
         try (var scratch = manager.newSubManager();
                 var gradients = Engine.getInstance().newGradientCollector()) {
-            gradients.backward(loss(model, drawEntries(scratch, 256, 16)));
+            gradients.backward(loss(model, drawEntries(scratch, 64, 16, 1, 16)));
         }
-        model.getParameters().forEach(named -> {
-            var weights = named.getValue().getArray();
-            try (var gradient = weights.getGradient()) {
-                adam.update(named.getKey(), weights, gradient);
+        for (var named : weights) {
+            var array = named.getValue().getArray();
+            try (var gradient = array.getGradient()) {
+                adam.update(named.getKey(), array, gradient);
             }
-        });
+        }
     }
     return model;
 }
 
+// %% tests
+var lengths = List.of(16, 32, 64, 128);
+var longLengths = lengths.subList(1, 4);
 // The same texts for every model.
-int[] lengths = {16, 32, 64, 128};
-var tests = new TreeMap<Integer, Examples>();
+Engine.getInstance().setRandomSeed(100);
+var nearTests = new LinkedHashMap<Integer, Examples>();
 for (int n : lengths) {
-    tests.put(n, drawEntries(manager, 500, n));
+    nearTests.put(n, drawEntries(manager, 500, n, 1, 16));
+}
+var farTests = new LinkedHashMap<Integer, Examples>();
+for (int n : longLengths) {
+    farTests.put(n, drawEntries(manager, 500, n, 17, n));
 }
 
-double accuracy(Block model, int n) {
-    var test = tests.get(n);
+/** Return the share of right answers. */
+double accuracy(Block model, Examples test) {
     // All that a model computes from these is freed with this manager.
     try (var scratch = manager.newSubManager()) {
         scratch.tempAttachAll(test.inputs(), test.answers());
-        var predictions = model.forward(parameters, test.inputs(), false).head().argMax(2);
-        return predictions.eq(test.answers()).toType(DataType.FLOAT32, false).mean().getFloat();
+        var scores = model.forward(parameters, test.inputs(), false).head();
+        var predictions = scores.argMax(-1);
+        var isRight = predictions.eq(test.answers());
+        return isRight.toType(DataType.FLOAT32, false).mean().getFloat();
     }
 }
 
-/** Return each model's accuracy at each length. */
-double[][] measureAccuracies(List<? extends Block> models, int... lengths) {
-    return models.stream()
-            .map(model -> IntStream.of(lengths).mapToDouble(n -> accuracy(model, n)).toArray())
-            .toArray(double[][]::new);
+/** Return the share of right answers, (models, tests). */
+double[][] accuracies(List<? extends Block> models, Collection<Examples> tests) {
+    var shares = new ArrayList<double[]>();
+    for (var model : models) {
+        var row = tests.stream().mapToDouble(test -> accuracy(model, test));
+        shares.add(row.toArray());
+    }
+    return shares.toArray(double[][]::new);
+}
+
+/** Return the results by their names, in this order. */
+LinkedHashMap<String, double[][]> nameResults(
+        List<String> names, List<double[][]> results) {
+    var named = new LinkedHashMap<String, double[][]>();
+    for (int i = 0; i < names.size(); i++) {
+        named.put(names.get(i), results.get(i));
+    }
+    return named;
 }
 
 // %% train-all
-var seeds = List.of(0, 1, 2, 3, 4);
-List<Supplier<NoPositions>> schemes = List.of(
-        NoPositions::new, Sinusoids::new, Rotary::new, ALiBi::new,
-        () -> new Table(16), Buckets::new);
+/** Train a model with this scheme from each of five seeds. */
+List<Finder> trainFinders(Supplier<PositionScheme> makeScheme) {
+    var models = new ArrayList<Finder>();
+    for (int seed = 0; seed < 5; seed++) {
+        Engine.getInstance().setRandomSeed(seed);
+        models.add(fit(initialize(new Finder(makeScheme.get()))));
+    }
+    return models;
+}
+
+var schemes = new LinkedHashMap<Class<?>, Supplier<PositionScheme>>();
+schemes.put(NoPositions.class, NoPositions::new);
+schemes.put(Sinusoids.class, Sinusoids::new);
+schemes.put(Rotary.class, Rotary::new);
+schemes.put(ALiBi.class, () -> new ALiBi(1f / 2));
+schemes.put(Table.class, () -> new Table(16));
+schemes.put(Buckets.class, Buckets::new);
 var models = new LinkedHashMap<Class<?>, List<Finder>>();
-for (var scheme : schemes) {
-    var schemeModels = seeds.stream().map(seed -> train(seed, new Finder(scheme.get()))).toList();
-    models.put(scheme.get().getClass(), schemeModels);
-}
-var accuracies = models.values().stream()
-        .map(schemeModels -> measureAccuracies(schemeModels, lengths))
-        .toList();
+schemes.forEach((kind, makeScheme) -> models.put(kind, trainFinders(makeScheme)));
+var near =
+        models.values().stream()
+                .map(runs -> accuracies(runs, nearTests.values()))
+                .toList();
+var far =
+        models.values().stream()
+                .map(runs -> accuracies(runs, farTests.values()))
+                .toList();
 
-// %% in-rows
-/** Return the seeds' values at one length, from low to high. */
-double[] sortedColumn(double[][] runs, int j) {
-    return Stream.of(runs).mapToDouble(run -> run[j]).sorted().toArray();
-}
-
-/** Print each name's median over the seeds, and the range, at each length. */
-void printRows(List<String> names, List<double[][]> results) {
-    for (int i = 0; i < names.size(); i++) {
-        for (int j = 0; j < results.get(i)[0].length; j++) {
-            var values = sortedColumn(results.get(i), j);
-            double low = values[0], median = values[2], high = values[4];
-            System.out.printf("%18s", "%.2f (%.2f-%.2f)".formatted(median, low, high));
-        }
-        System.out.println("  " + names.get(i));
-    }
-}
-
-// %% shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
-names = List.of("none", "sinusoids", "rotary", "ALiBi", "table", "buckets");
-for (int n : lengths) {
-    System.out.printf("%18d", n);
-}
-System.out.println("  entries");
-printRows(names, accuracies);
-List<double[]> xs = new ArrayList<>(), ys = new ArrayList<>();
-var plotted = accuracies.subList(1, 6);
-for (var runs : plotted) {
-    xs.add(IntStream.of(lengths).asDoubleStream().toArray());
-    ys.add(IntStream.range(0, 4).mapToDouble(i -> sortedColumn(runs, i)[2]).toArray());
-}
-for (int i = 0; i < 4; i++) { // the ranges, as bars beside each other
-    for (int j = 0; j < plotted.size(); j++) {
-        var values = sortedColumn(plotted.get(j), i);
-        xs.add(new double[] {lengths[i] + j, lengths[i] + j});
-        ys.add(new double[] {values[0], values[4]});
-    }
-}
-Plots.curves(xs, ys)
+// %% near-shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
+var names = List.of("none", "sinusoids", "rotary", "ALiBi", "table", "buckets");
+var results = nameResults(names, near);
+Ranges.print(results, lengths, "entries");
+Ranges.plot(lengths.stream().mapToDouble(n -> n).toArray(), results)
         .xlabel("Entries (trained on 16)")
-        .ylabel("Share right")
+        .ylabel("Share right, answer near")
         .ylim(0, 1.05)
-        .figsize(6, 4.5)
-        .legend(names.subList(1, 6).toArray(String[]::new))
         .show();
 
-// %% ask-for-all
-record Maps(String text, NDArray weights) {}
+// %% far-shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
+names = List.of("none", "sinusoids", "rotary", "ALiBi", "table", "buckets");
+results = nameResults(names, far);
+Ranges.print(results, longLengths, "entries");
+Ranges.plot(longLengths.stream().mapToDouble(n -> n).toArray(), results)
+        .xlabel("Entries (trained on 16)")
+        .ylabel("Share right, answer far")
+        .ylim(0, 1.05)
+        .show();
 
-/** Ask for every letter of a new text; return the text and the weights. */
-Maps askAllLetters(int n) {
+// %% slopes-trained
+var alibiModels = new LinkedHashMap<String, List<Finder>>();
+alibiModels.put("1/2", models.get(ALiBi.class));
+alibiModels.put("1/8", trainFinders(() -> new ALiBi(1f / 8)));
+alibiModels.put("1/32", trainFinders(() -> new ALiBi(1f / 32)));
+var tests = List.of(nearTests.get(16), nearTests.get(64), farTests.get(64));
+var slopeShares = new LinkedHashMap<String, double[][]>();
+alibiModels.forEach((name, runs) -> slopeShares.put(name, accuracies(runs, tests)));
+
+// %% slopes-shown tags=["tolerance:absolute=0.15"]
+Ranges.print(slopeShares, List.of("16", "64, near", "64, far"), "slope");
+
+// %% find-last
+/** Mark, for each letter asked for, the last entry with it. */
+NDArray findLast(NDArray letters, NDArray asked) {
+    var isMatch = letters.eq(asked);
+    var places = letters.getManager().arange(1, (int) letters.size(1) + 1);
+    var last = isMatch.mul(places).max(new int[] {-1}, true); // 0 without a match
+    return places.eq(last);
+}
+
+// %% ask-for-all
+/** Ask for all letters of a new text; draw the weights, and frame the right ones. */
+void showWeights(List<Class<?>> kinds, List<String> titles, int n) {
     Engine.getInstance().setRandomSeed(1);
-    var inputs = drawEntries(manager, 1, n).inputs();
-    NDArray letters = inputs.get(0), digits = inputs.get(1);
-    var schemeWeights = new NDList();
-    for (var scheme : List.of(Sinusoids.class, Rotary.class, ALiBi.class)) {
-        var model = models.get(scheme).get(0);
-        evaluate(model, letters, digits, manager.arange(6).expandDims(0));
-        schemeWeights.add(model.attentionWeights);
+    var inputs = drawEntries(manager, 1, n, 1, 16).inputs();
+    var letters = inputs.get(0);
+    var digits = inputs.get(1);
+    var asked = manager.arange(6).expandDims(0);
+    var weights = new NDList();
+    for (var kind : kinds) {
+        var model = models.get(kind).get(0);
+        evaluate(model, letters, digits, asked);
+        weights.add(model.attentionWeights);
     }
-    var text = new StringBuilder();
-    LongStream.of(letters.toLongArray()).forEach(x -> text.append((char) ('a' + x)));
-    text.append('\n');
-    LongStream.of(digits.toLongArray()).forEach(text::append);
-    return new Maps(text.toString(), NDArrays.stack(schemeWeights));
+    var entries = nameEntries(letters.get(0), digits.get(0));
+    Plots.heatmaps(NDArrays.stack(weights, 1))
+            .xlabel("Entries")
+            .ylabel("Asked for")
+            .titles(titles.toArray(String[]::new))
+            .figsize(8, 2.4)
+            .cmap(ColorMap.BLUES)
+            .xticklabels(
+                    entries.stream()
+                            .map(entry -> entry.charAt(0) + "\n" + entry.charAt(1))
+                            .toArray(String[]::new))
+            .yticklabels(LETTERS.split(""))
+            .marks(findLast(letters, asked.transpose()))
+            .show();
 }
 
 // %% maps tags=["nbval-ignore-output"]
-var shortMaps = askAllLetters(16);
-System.out.println(shortMaps.text());
-Plots.heatmaps(shortMaps.weights().swapAxes(0, 1))
-        .xlabel("Entries")
-        .ylabel("Letter asked for")
-        .titles("Sinusoids", "Rotary", "ALiBi")
-        .figsize(8, 2.2)
-        .cmap(ColorMap.BLUES)
-        .show();
+showWeights(
+        List.of(Sinusoids.class, Rotary.class, ALiBi.class),
+        List.of("Sinusoids", "Rotary", "ALiBi"),
+        16);
 
-// %% maps-past-the-end tags=["nbval-ignore-output"]
-var longMaps = askAllLetters(32);
-System.out.println(longMaps.text());
-Plots.heatmaps(longMaps.weights().get(0).expandDims(0))
-        .xlabel("Entries")
-        .ylabel("Letter")
-        .titles("Sinusoids")
-        .figsize(7, 2)
-        .cmap(ColorMap.BLUES)
-        .show();
-
-// %% rotary-past-the-end tags=["nbval-ignore-output"]
-Plots.heatmaps(longMaps.weights().get(1).expandDims(0))
-        .xlabel("Entries")
-        .ylabel("Letter")
-        .titles("Rotary")
-        .figsize(7, 2)
-        .cmap(ColorMap.BLUES)
-        .show();
+// %% sinusoids-past-the-end tags=["nbval-ignore-output"]
+showWeights(List.of(Sinusoids.class), List.of("Sinusoids, 32 entries"), 32);
 
 // %% alibi-past-the-end tags=["nbval-ignore-output"]
-Plots.heatmaps(longMaps.weights().get(2).expandDims(0))
-        .xlabel("Entries")
-        .ylabel("Letter")
-        .titles("ALiBi")
-        .figsize(7, 2)
-        .cmap(ColorMap.BLUES)
-        .show();
+showWeights(List.of(ALiBi.class), List.of("ALiBi, 32 entries"), 32);
 
 // %% weight-found
-/** Return the weight on all entries with the letter, and on the last of them. */
-double[] measureWeight(Finder model, int n) {
-    var inputs = tests.get(n).inputs();
+/** Return the mean weight on the letter and on its last entry, (models, 2). */
+double[][] measureWeights(List<Finder> models, Examples test) {
+    var shares = new double[models.size()][];
     try (var scratch = manager.newSubManager()) {
-        scratch.tempAttachAll(inputs);
-        model.forward(parameters, inputs, false);
-        var weights = model.attentionWeights.squeeze(1);
-        var isMatch = inputs.get(0).eq(inputs.get(2));
-        var last = isMatch.mul(scratch.arange(1, n + 1)).argMax(1).expandDims(1);
-        float letterWeight = weights.mul(isMatch).sum().getFloat() / 500;
-        return new double[] {letterWeight, weights.gather(last, 1).mean().getFloat()};
+        scratch.tempAttachAll(test.inputs());
+        var letters = test.inputs().get(0);
+        var asked = test.inputs().get(2);
+        var isMatch = letters.eq(asked);
+        var isLast = findLast(letters, asked);
+        for (int i = 0; i < shares.length; i++) {
+            var model = models.get(i);
+            model.forward(parameters, test.inputs(), false);
+            var weights = model.attentionWeights.squeeze(1);
+            double onLetter = weights.mul(isMatch).sum(new int[] {1}).mean().getFloat();
+            double onLast = weights.mul(isLast).sum(new int[] {1}).mean().getFloat();
+            shares[i] = new double[] {onLetter, onLast};
+        }
     }
+    return shares;
 }
 
-var letterWeights = new TreeMap<Integer, List<double[][]>>();
-for (int n : new int[] {16, 32}) {
-    letterWeights.put(n, models.values().stream()
-            .map(schemeModels -> schemeModels.stream().map(model -> measureWeight(model, n)))
-            .map(runs -> runs.toArray(double[][]::new))
-            .toList());
-}
+var nearWeights =
+        models.values().stream()
+                .map(runs -> measureWeights(runs, nearTests.get(32)))
+                .toList();
+var farWeights =
+        models.values().stream()
+                .map(runs -> measureWeights(runs, farTests.get(32)))
+                .toList();
 
 // %% weight-shown tags=["tolerance:absolute=0.2"]
 names = List.of("none", "sinusoids", "rotary", "ALiBi", "table", "buckets");
-letterWeights.forEach((n, schemeWeights) -> {
-    System.out.println(n + " entries: weight on the letter, and on the last entry with it");
-    printRows(names, schemeWeights);
-});
+var columns = List.of("on the letter", "on its last entry");
+Ranges.print(nameResults(names, nearWeights), columns, "near");
+Ranges.print(nameResults(names, farWeights), columns, "far");
 
 // %% stretch
 BiFunction<NDArray, Double, NDArray> unchanged = (omega, factor) -> omega;
@@ -656,25 +758,30 @@ BiFunction<NDArray, Double, NDArray> unchanged = (omega, factor) -> omega;
 BiFunction<NDArray, Double, NDArray> linear = (omega, factor) -> omega.div(factor);
 
 /** NTK-aware: slow the slowest pair as above, and keep the fastest. */
-BiFunction<NDArray, Double, NDArray> largerBase = (omega, factor) -> {
-    int d = 2 * (int) omega.size();
-    return ropeFrequencies(d, 10000 * Math.pow(factor, d / (d - 2.0)));
-};
+BiFunction<NDArray, Double, NDArray> largerBase =
+        (omega, factor) -> {
+            int d = 2 * (int) omega.size();
+            return ropeFrequencies(d, 10000 * Math.pow(factor, d / (d - 2.0)));
+        };
 
 /** YaRN: keep pairs that turned twice in training, slow those below a quarter. */
-BiFunction<NDArray, Double, NDArray> byParts = (omega, factor) -> {
-    double low = 1 / 4.0, high = 2;
-    var turns = omega.mul(16 / (2 * Math.PI));
-    var ramp = turns.sub(low).div(high - low).clip(0, 1);
-    return ramp.mul(omega).add(ramp.neg().add(1).mul(omega).div(factor));
-};
+BiFunction<NDArray, Double, NDArray> byParts =
+        (omega, factor) -> {
+            double low = 1 / 4.0;
+            double high = 2;
+            var turns = omega.mul(16 / (2 * Math.PI));
+            var ramp = turns.sub(low).div(high - low).clip(0, 1);
+            return ramp.mul(omega).add(ramp.neg().add(1).mul(omega).div(factor));
+        };
+
+var ways = List.of(unchanged, linear, largerBase, byParts);
 
 // %% wavelengths
 omega = ropeFrequencies(32, 10000);
-var ways = List.of(unchanged, linear, largerBase, byParts);
-var wavelengths = ways.stream()
-        .map(way -> NDArrays.div(2 * Math.PI, way.apply(omega, 4.0)).toFloatArray())
-        .toList();
+var wavelengths = new ArrayList<float[]>();
+for (var way : ways) {
+    wavelengths.add(NDArrays.div(2 * Math.PI, way.apply(omega, 4.0)).toFloatArray());
+}
 System.out.println("pair  turns in 16   unchanged      linear larger base    by parts");
 for (int pair : new int[] {0, 1, 2, 3, 4, 6, 9, 12, 15}) {
     System.out.printf("%4d%13.3f", pair, 16 / wavelengths.get(0)[pair]);
@@ -683,29 +790,35 @@ for (int pair : new int[] {0, 1, 2, 3, 4, 6, 9, 12, 15}) {
 }
 
 // %% stretched
-double stretchedAccuracy(Finder model, int n, BiFunction<NDArray, Double, NDArray> way) {
-    var rotary = (Rotary) model.scheme;
-    rotary.omega = way.apply(omega, n / 16.0);
-    double share = accuracy(model, n);
-    rotary.omega = omega;
-    return share;
+/** Return the rotary models' shares of right answers, (models, tests). */
+double[][] stretchedAccuracies(
+        BiFunction<NDArray, Double, NDArray> way, Map<Integer, Examples> tests) {
+    var omega = ropeFrequencies(32, 10000);
+    var shares = new ArrayList<double[]>();
+    for (var model : models.get(Rotary.class)) {
+        var scheme = (Rotary) model.scheme;
+        var row = DoubleStream.builder();
+        for (int n : tests.keySet()) {
+            scheme.omega = way.apply(omega, n / 16.0);
+            row.add(accuracy(model, tests.get(n)));
+        }
+        scheme.omega = omega;
+        shares.add(row.build().toArray());
+    }
+    return shares.toArray(double[][]::new);
 }
 
-var stretchedAccuracies = new ArrayList<double[][]>();
-for (var way : ways) {
-    stretchedAccuracies.add(models.get(Rotary.class).stream()
-            .map(model -> IntStream.of(lengths).skip(1)
-                    .mapToDouble(n -> stretchedAccuracy(model, n, way))
-                    .toArray())
-            .toArray(double[][]::new));
-}
+var longTests = new LinkedHashMap<Integer, Examples>();
+longLengths.forEach(n -> longTests.put(n, nearTests.get(n)));
+var stretchedNear =
+        ways.stream().map(way -> stretchedAccuracies(way, longTests)).toList();
+var stretchedFar =
+        ways.stream().map(way -> stretchedAccuracies(way, farTests)).toList();
 
 // %% stretched-shares tags=["tolerance:absolute=0.15"]
-for (int n : new int[] {32, 64, 128}) {
-    System.out.printf("%18d", n);
-}
-System.out.println("  entries");
-printRows(List.of("unchanged", "linear", "larger base", "by parts"), stretchedAccuracies);
+names = List.of("unchanged", "linear", "larger base", "by parts");
+Ranges.print(nameResults(names, stretchedNear), longLengths, "near");
+Ranges.print(nameResults(names, stretchedFar), longLengths, "far");
 
 // %% solution-values
 Engine.getInstance().setRandomSeed(0);
@@ -715,8 +828,9 @@ omega = ropeFrequencies(8, 10000);
 /** Attend among six tokens that are shifted by this many positions. */
 NDArray shiftedOutput(int shift, boolean turnValues, boolean turnBack) {
     var positions = manager.arange(6).add(shift);
-    var q = rotate(X, positions, omega);
-    var Y = scaledDot(q, q).softmax(-1).matMul(turnValues ? q : X);
+    var rotated = rotate(X, positions, omega);
+    var values = turnValues ? rotated : X;
+    var Y = scaledDot(rotated, rotated).softmax(-1).matMul(values);
     return turnBack ? rotate(Y, positions.neg(), omega) : Y;
 }
 
@@ -746,30 +860,34 @@ NDArray projectionWeights(Linear projection) {
 /** Return the model in the other layout, its queries and keys reordered or not. */
 Finder convertToHalves(Finder model, boolean reorder) {
     var converted = initialize(new Finder(new RotaryHalves()));
-    converted.getParameters().forEach(named -> {
-        var source = model.getParameters().get(named.getKey()).getArray();
-        source.copyTo(named.getValue().getArray());
-    });
+    for (var named : converted.getParameters()) {
+        var source = model.getParameters().get(named.getKey());
+        source.getArray().copyTo(named.getValue().getArray());
+    }
     var order = manager.arange(0, 32, 2).concat(manager.arange(1, 32, 2));
     if (reorder) {
         for (var part : List.of(converted.W_q, converted.W_k)) {
-            projectionWeights(part).get(order).copyTo(projectionWeights(part)); // stored transposed
+            var rows = projectionWeights(part).get(order);
+            rows.copyTo(projectionWeights(part)); // stored transposed
         }
     }
     return converted;
 }
 
 // %% solution-layouts-compared
-var rotaryModels = models.get(Rotary.class);
-var halvesModels = rotaryModels.stream().map(model -> convertToHalves(model, false)).toList();
-var reorderedModels = rotaryModels.stream().map(model -> convertToHalves(model, true)).toList();
-var layoutAccuracies = List.of(
-        measureAccuracies(rotaryModels, 16),
-        measureAccuracies(halvesModels, 16),
-        measureAccuracies(reorderedModels, 16));
+var asTrained = models.get(Rotary.class);
+var inHalves = asTrained.stream().map(model -> convertToHalves(model, false)).toList();
+var inHalvesReordered =
+        asTrained.stream().map(model -> convertToHalves(model, true)).toList();
+var test16 = List.of(nearTests.get(16));
+var layoutAccuracies =
+        Stream.of(asTrained, inHalves, inHalvesReordered)
+                .map(runs -> accuracies(runs, test16))
+                .toList();
 
 // %% solution-layouts-shown tags=["tolerance:absolute=0.15"]
-printRows(List.of("as trained", "in halves", "in halves, reordered"), layoutAccuracies);
+names = List.of("as trained", "in halves", "in halves, reordered");
+Ranges.print(nameResults(names, layoutAccuracies), List.of(), "");
 
 // %% solution-untouched
 Engine.getInstance().setRandomSeed(0);
@@ -778,47 +896,57 @@ var model = initialize(new Finder(table));
 var vectors = table.vectors.getParameters().valueAt(0).getArray();
 vectors.setRequiresGradient(true);
 try (var gradients = Engine.getInstance().newGradientCollector()) {
-    gradients.backward(loss(model, drawEntries(manager, 64, 16)));
+    gradients.backward(loss(model, drawEntries(manager, 64, 16, 1, 16)));
 }
 var hasGradient = vectors.getGradient().abs().sum(new int[] {1}).gt(0);
 System.out.println("distances with a gradient:");
-System.out.println(LongStream.of(hasGradient.nonzero().add(1).toLongArray())
-        .mapToObj(distance -> "" + distance)
-        .collect(Collectors.joining(" ")));
+var touched = LongStream.of(hasGradient.nonzero().add(1).toLongArray());
+System.out.println(touched.mapToObj(Long::toString).collect(Collectors.joining(" ")));
 
 // %% solution-two-layers
 /** Two causal layers above each other, and no encoding at all. */
 class TwoLayers extends AbstractBlock {
-    final Block letter = addChildBlock("letterTable", makeEmbedding(6, 32));
-    final Block digit = addChildBlock("digitTable", makeEmbedding(10, 32));
-    final List<MultiHeadAttention> layers = new ArrayList<>();
-    final Linear output = addChildBlock("outputLayer", makeProjection(10, true));
+    final Block letter;
+    final Block digit;
+    final MultiHeadAttention first;
+    final MultiHeadAttention second;
+    final Linear output;
 
     TwoLayers() {
-        for (int i = 0; i < 2; i++) {
-            layers.add(addChildBlock("attentionLayer" + i, new MultiHeadAttention(32, 1, 0)));
-        }
+        letter = addChildBlock("letterTable", makeEmbedding(6, 32, normal));
+        digit = addChildBlock("digitTable", makeEmbedding(10, 32, normal));
+        first = addChildBlock("firstLayer", new MultiHeadAttention(32, 1, 0));
+        second = addChildBlock("secondLayer", new MultiHeadAttention(32, 1, 0));
+        output = addChildBlock("outputLayer", makeProjection(10, true));
     }
 
     @Override
     protected NDList forwardInternal(
-            ParameterStore store, NDList inputs, boolean training, PairList<String, Object> more) {
-        var entries = evaluate(letter, inputs.get(0)).add(evaluate(digit, inputs.get(1)));
-        var X = entries.concat(evaluate(letter, inputs.get(2)), 1);
-        PairList<String, Object> causal = new PairList<>(Map.of("causal", true));
-        for (var layer : layers) {
-            X = X.add(layer.forward(store, new NDList(X, X, X), training, causal).head());
-        }
+            ParameterStore store,
+            NDList inputs,
+            boolean training,
+            PairList<String, Object> options) {
+        var letters = inputs.get(0);
+        var digits = inputs.get(1);
+        var asked = inputs.get(2);
+        var entries = evaluate(letter, letters).add(evaluate(digit, digits));
+        var X = entries.concat(evaluate(letter, asked), 1);
+        var causal = new PairList<String, Object>(Map.of("causal", true));
+        X = X.add(first.forward(store, new NDList(X, X, X), training, causal).head());
+        X = X.add(second.forward(store, new NDList(X, X, X), training, causal).head());
         return new NDList(evaluate(output, X.get(":, -1:")));
     }
 
     @Override
-    protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
-        var vectors = new Shape(1, 17, 32);
+    protected void initializeChildBlocks(
+            NDManager manager, DataType type, Shape... inputShapes) {
+        var vectors = new Shape(1, 17, 32); // 16 entries and the question
         for (var part : List.of(letter, digit, output)) {
             part.initialize(manager, type, vectors);
         }
-        layers.forEach(layer -> layer.initialize(manager, type, vectors, vectors, vectors));
+        for (var part : List.of(first, second)) {
+            part.initialize(manager, type, vectors, vectors, vectors);
+        }
     }
 
     @Override
@@ -828,12 +956,12 @@ class TwoLayers extends AbstractBlock {
 }
 
 // %% solution-two-layers-trained
-var twoLayers = seeds.stream().map(seed -> train(seed, new TwoLayers())).toList();
-var twoLayerAccuracies = measureAccuracies(twoLayers, lengths);
+var twoLayers = new ArrayList<TwoLayers>();
+for (int seed = 0; seed < 5; seed++) {
+    Engine.getInstance().setRandomSeed(seed);
+    twoLayers.add(fit(initialize(new TwoLayers())));
+}
+var twoLayerAccuracies = accuracies(twoLayers, nearTests.values());
 
 // %% solution-two-layers-shown tags=["tolerance:absolute=0.15"]
-for (int n : lengths) {
-    System.out.printf("%18d", n);
-}
-System.out.println("  entries");
-printRows(List.of("two layers"), Collections.singletonList(twoLayerAccuracies));
+Ranges.print(Map.of("two layers", twoLayerAccuracies), lengths, "entries");

@@ -2,16 +2,15 @@
 # name; the file also runs on its own, from top to bottom.
 
 # %% setup
+import dataclasses
 import math
-import statistics
-from functools import partial
-from operator import itemgetter
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from flax.training.train_state import TrainState
 from flax.traverse_util import path_aware_map
 
 from d2l_compat import jax as d2l
@@ -24,32 +23,37 @@ jax.config.update("jax_default_device", d2l.cpu())
 def turn(vector, position):
     """Turn a vector of two numbers by 30 degrees for each position."""
     angle = math.radians(30 * position)
-    (x, y), cos, sin = vector, math.cos(angle), math.sin(angle)
-    return d2l.tensor([x * cos - y * sin, x * sin + y * cos])
+    cos, sin = math.cos(angle), math.sin(angle)
+    x, y = vector
+    return jnp.array([x * cos - y * sin, x * sin + y * cos])
 
 
 def format_vector(vector):
-    return "(" + ", ".join(f"{x:5.2f}" for x in vector) + ")"
+    x, y = vector
+    return f"({x:5.2f}, {y:5.2f})"
 
 
 # %% turned-by-hand
-query, key = d2l.tensor([1.0, 2]), d2l.tensor([2.0, 2])
-pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # the positions of query and key
+query = jnp.array([1.0, 2])
+key = jnp.array([2.0, 2])
+positions_of_both = [(2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)]
 
 print("positions  turned query     turned key      score")
-for i, j in pairs:
-    q, k = turn(query, i), turn(key, j)
+for i, j in positions_of_both:
+    q = turn(query, i)
+    k = turn(key, j)
     print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {q @ k:5.2f}")
 
 # %% four-terms
-hand = d2l.tensor([1.0, 0])  # rotated to a vector's position, then added to it
+hand = jnp.array([1.0, 0])  # rotated to a vector's position, then added to it
 
 print("positions    q.k    q.p    p.k    p.p    sum")
-for i, j in pairs:
-    p_i, p_j = turn(hand, i), turn(hand, j)
-    terms = query @ key, query @ p_j, p_i @ key, p_i @ p_j
+for i, j in positions_of_both:
+    p_i = turn(hand, i)
+    p_j = turn(hand, j)
+    terms = [query @ key, query @ p_j, p_i @ key, p_i @ p_j]
     score = (query + p_i) @ (key + p_j)
-    print(f"{i:>4}{j:>4} ", *(f"{term:6.2f}" for term in (*terms, score)))
+    print(f"{i:>4}{j:>4} " + "".join(f"{x:7.2f}" for x in [*terms, score]))
 
 
 # %% rotate
@@ -64,31 +68,37 @@ def rotate(X, positions, omega):
     angles = positions[:, None] * omega
     cos, sin = jnp.cos(angles), jnp.sin(angles)
     x, y = X[..., ::2], X[..., 1::2]
-    turned = d2l.stack([x * cos - y * sin, x * sin + y * cos], axis=-1)
+    turned = jnp.stack([x * cos - y * sin, x * sin + y * cos], axis=-1)
     return turned.reshape(X.shape)
 
 
 # %% spread
 def spread(scores):
     """Return the largest difference between two scores at one distance."""
-    n, scores = len(scores), d2l.numpy(scores)  # JAX would compile for each length
-    diagonals = (scores.diagonal(offset) for offset in range(1 - n, n))
-    return max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+    scores = np.asarray(scores)  # JAX would compile for the length of each diagonal
+    n = len(scores)
+    differences = []
+    for offset in range(1 - n, n):
+        diagonal = scores.diagonal(offset)
+        differences.append(diagonal.max() - diagonal.min())
+    return max(differences)
 
 
 # %% rotary-check
-d, n = 8, 40
-query, key = jax.random.normal(jax.random.key(10), (2, d))
-positions, omega = jnp.arange(n), rope_frequencies(d)
+d = 8
+n = 40
+query, key = jax.random.normal(jax.random.key(0), (2, d))
+positions = jnp.arange(n)
+omega = rope_frequencies(d)
 q = rotate(jnp.tile(query, (n, 1)), positions, omega)
 k = rotate(jnp.tile(key, (n, 1)), positions, omega)
 scores = q @ k.T
 layer_output = d2l.RotaryEncoding(d).apply({}, jnp.tile(query, (1, n, 1)))[0]
-length_change = np.linalg.norm(q, axis=-1) - np.linalg.norm(query)
+length_change = jnp.linalg.norm(q, axis=-1) - jnp.linalg.norm(query)
 
 print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
 print(f"at one distance they differ by {spread(scores):.4f} at most")
-print(f"lengths change by {np.abs(length_change).max():.4f} at most")
+print(f"lengths change by {jnp.abs(length_change).max():.4f} at most")
 print(f"the layer: largest difference {jnp.abs(layer_output - q).max():.4f}")
 
 
@@ -99,15 +109,16 @@ def rotate_halves(X, positions, omega):
     angles = positions[:, None] * omega
     cos, sin = jnp.cos(angles), jnp.sin(angles)
     x, y = jnp.split(X, 2, axis=-1)
-    return d2l.concat([x * cos - y * sin, x * sin + y * cos], axis=-1)
+    return jnp.concatenate([x * cos - y * sin, x * sin + y * cos], axis=-1)
 
 
 # %% layouts
-X = jax.random.normal(jax.random.key(11), (n, d))
-order = d2l.tensor([0, 2, 4, 6, 1, 3, 5, 7])
+X = jax.random.normal(jax.random.key(1), (n, d))
+order = jnp.array([0, 2, 4, 6, 1, 3, 5, 7])
 neighbours = rotate(X, positions, omega)
 halves = rotate_halves(X[:, order], positions, omega)
 layer_output = d2l.RotaryEncoding(d, layout="halves").apply({}, X[None, :, order])[0]
+
 difference = jnp.abs(neighbours[:, order] - halves).max()
 print(f"reordered: largest difference {difference:.4f}")
 print(f"the layer: largest difference {jnp.abs(layer_output - halves).max():.4f}")
@@ -115,6 +126,7 @@ print(f"the layer: largest difference {jnp.abs(layer_output - halves).max():.4f}
 # %% mixed
 q_halves = rotate_halves(jnp.tile(query, (n, 1)), positions, omega)
 k_halves = rotate_halves(jnp.tile(key, (n, 1)), positions, omega)
+
 print("at one distance, scores differ by")
 print(f"{spread(q @ k.T):.4f}  with neighbours for both")
 print(f"{spread(q_halves @ k_halves.T):.4f}  with halves for both")
@@ -122,24 +134,27 @@ print(f"{spread(q @ k_halves.T):.4f}  with one of each")
 
 # %% slopes
 slopes = d2l.alibi_slopes(8)
-expected = [2.0 ** -(head + 1) for head in range(8)]
-print("slopes:", *(f"1/{1 / slope:.0f}" for slope in slopes))
-print(f"largest difference: {jnp.abs(slopes - d2l.tensor(expected)).max():.4f}")
+expected = jnp.array([2.0 ** -(head + 1) for head in range(8)])
+
+fractions = " ".join(f"1/{1 / slope:.0f}" for slope in slopes)
+print("slopes:", fractions)
+print(f"largest difference: {jnp.abs(slopes - expected).max():.4f}")
 
 # %% alibi-map
-n, positions = 12, jnp.arange(12)
+n = 12
+positions = jnp.arange(n)
 distances = positions[:, None] - positions
+bias = -slopes[:, None, None] * distances  # (heads, queries, keys)
 attention = d2l.MultiHeadAttention(8, 8, dropout=0)
 zeros = jnp.zeros((1, n, 8))  # no content: all scores are zero
-bias = -slopes[:, None, None] * distances
-attend = jax.jit(attention.init_with_output, static_argnames="causal")
-(_, weights), _ = attend(
-    jax.random.key(12), zeros, zeros, zeros, causal=True, score_bias=bias
+(_, weights), _ = attention.init_with_output(
+    jax.random.key(0), zeros, zeros, zeros, causal=True, score_bias=bias
 )
-weights = d2l.numpy(weights)
-print("last row, first head:", *(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:]))
+
+row = " ".join(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:])
+print("last row, first head:", row)
 d2l.show_heatmaps(
-    weights[:, [0, 2, 6]],
+    weights[:, jnp.array([0, 2, 6])],
     xlabel="Keys",
     ylabel="Queries",
     titles=["Slope 1/2", "Slope 1/8", "Slope 1/128"],
@@ -149,7 +164,8 @@ d2l.show_heatmaps(
 
 # %% clipped
 for i in range(6):
-    print(*(f"{min(max(i - j, -3), 3):3}" for j in range(6)))
+    clipped = [min(max(i - j, -3), 3) for j in range(6)]
+    print("".join(f"{distance:4}" for distance in clipped))
 
 
 # %% bucket
@@ -162,58 +178,80 @@ def bucket(distance, count=8, far=16):
     return min(near + int(wider), count - 1)
 
 
-print("distance:", *(f"{distance:>2}" for distance in range(1, 21)))
-print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
+def print_row(name, numbers):
+    print(name, " ".join(f"{number:>2}" for number in numbers))
+
+
+print_row("distance:", range(1, 21))
+print_row("bucket:  ", [bucket(distance) for distance in range(1, 21)])
 
 # %% mask-alone
-# one number per token: is it the first?
-is_first = jnp.zeros((1, 8, 1)).at[0, 0].set(1)
+is_first = jnp.zeros((1, 8, 1))
+is_first = is_first.at[0, 0].set(1)  # one number per token: is it the first?
 zeros = jnp.zeros((1, 8, 2))  # all scores are zero
-attend = jax.jit(d2l.DotProductAttention(dropout=0).apply, static_argnames="causal")
-for name, causal in ("without a mask", False), ("causal mask", True):
-    averages, _ = attend({}, zeros, zeros, is_first, causal=causal)
-    print(*(f"{x:.3f}" for x in d2l.numpy(averages)[0, :, 0]), f" {name}")
-
+attention = d2l.DotProductAttention(dropout=0)
+for name, causal in [("without a mask", False), ("causal mask", True)]:
+    Y, _ = attention.apply({}, zeros, zeros, is_first, causal=causal)
+    averages = Y[0, :, 0]
+    row = " ".join(f"{x:.3f}" for x in averages)
+    print(f"{row}  {name}")
 
 # %% entries
-def draw_entries(rng, count, n=16):
-    """Draw letters and digits, one of these letters, and the digit it had last."""
+LETTERS = "abcdef"
+
+
+def draw_entries(rng, count, num_entries=16, nearest=1, farthest=16):
+    """Draw texts, and a letter to ask for; it stood last `nearest` to `farthest` back.
+
+    Return letters and digits (count, num_entries), the letters asked for and the
+    answers (count, 1).
+    """
     # Drawn with NumPy, as data often are, since JAX compiles for each new shape.
-    letters, digits = (rng.integers(high, size=(count, n)) for high in (6, 10))
-    asked = np.take_along_axis(letters, rng.integers(n, size=(count, 1)), axis=1)
-    last = ((letters == asked) * np.arange(1, n + 1)).argmax(axis=1, keepdims=True)
+    letters = rng.integers(6, size=(count, num_entries))
+    digits = rng.integers(10, size=(count, num_entries))
+    asked = rng.integers(6, size=(count, 1))
+    last = num_entries - rng.integers(nearest, farthest + 1, size=(count, 1))
+    others = (asked + rng.integers(1, 6, size=(count, num_entries))) % 6
+    positions = np.arange(num_entries)
+    letters = np.where(positions == last, asked, letters)
+    letters = np.where(positions > last, others, letters)
     return letters, digits, asked, np.take_along_axis(digits, last, axis=1)
 
 
-examples = draw_entries(np.random.default_rng(13), 3)
-for letters, digits, asked, answer in zip(*examples, strict=True):
-    line = (f"{chr(97 + x)}{y}" for x, y in zip(letters, digits, strict=True))
-    print(*line, f" {chr(97 + asked.item())}?", answer.item())
+def name_entries(letters, digits):
+    """Return names such as b2, for one text's entries."""
+    pairs = zip(letters, digits, strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
+
+
+# %% entries-shown
+rng = np.random.default_rng(1)
+for letters, digits, asked, answer in zip(*draw_entries(rng, 3), strict=True):
+    print(*name_entries(letters, digits), f" {LETTERS[asked.item()]}?", answer.item())
 
 
 # %% no-positions
-class NoPositions(nn.Module):
-    """The three places where a scheme can use positions; this one uses none."""
+class PositionScheme(nn.Module):
+    """The three places where a scheme can use positions; by default, it uses none."""
 
     def add(self, X, positions):
-        """Return vectors at these positions as they enter the projections."""
+        """Return vectors (batch, n, d), at n positions, as they enter projections."""
         return X
 
     def turn(self, X, positions):
-        """Return queries or keys as they enter the scores."""
+        """Return queries or keys (batch, n, d) as they enter the scores."""
         return X
 
     def bias(self, q, distances):
-        """Return the bias of scores of queries with keys at these distances."""
+        """Return what is added to scores of queries (batch, 1, d) with n keys."""
         return 0
 
 
+class NoPositions(PositionScheme):
+    pass
+
+
 # %% finder
-def make_table(rows, width):
-    """Make a table of trainable vectors of variance 1; Flax draws shorter ones."""
-    return nn.Embed(rows, width, embedding_init=nn.initializers.normal(stddev=1))
-
-
 class Finder(nn.Module):
     """A model that finds a letter's last digit; the question follows the text."""
 
@@ -221,19 +259,22 @@ class Finder(nn.Module):
     num_hiddens: int = 32
 
     def setup(self):
-        width = self.num_hiddens
-        self.letter, self.digit = (make_table(k, width) for k in (6, 10))
-        self.W_q, self.W_k, self.W_v = (
-            nn.Dense(width, use_bias=False) for _ in range(3)
-        )
+        # Vectors of variance 1; Flax's default vectors are shorter.
+        normal = nn.initializers.normal(stddev=1)
+        self.letter = nn.Embed(6, self.num_hiddens, embedding_init=normal)
+        self.digit = nn.Embed(10, self.num_hiddens, embedding_init=normal)
+        self.W_q = nn.Dense(self.num_hiddens, use_bias=False)
+        self.W_k = nn.Dense(self.num_hiddens, use_bias=False)
+        self.W_v = nn.Dense(self.num_hiddens, use_bias=False)
         self.output = nn.Dense(10)
 
     def __call__(self, letters, digits, asked):
         n = letters.shape[1]
-        # In NumPy, since JAX needs these values while it compiles.
-        i, j = np.array([n]), np.arange(n)  # of the question, and of the entries
-        X = self.scheme.add(self.letter(letters) + self.digit(digits), j)
+        # In NumPy, since JAX's arrays have no values while a function is compiled.
+        i = np.array([n])  # the question's position
+        j = np.arange(n)  # the entries'
         question = self.scheme.add(self.letter(asked), i)
+        X = self.scheme.add(self.letter(letters) + self.digit(digits), j)
         q = self.scheme.turn(self.W_q(question), i)
         k = self.scheme.turn(self.W_k(X), j)
         scores = q @ k.mT / math.sqrt(k.shape[-1]) + self.scheme.bias(q, i - j)
@@ -242,244 +283,219 @@ class Finder(nn.Module):
 
 
 # %% schemes
-class Sinusoids(NoPositions):
+class Sinusoids(PositionScheme):
     def add(self, X, positions):
         angles = positions[:, None] * rope_frequencies(X.shape[-1])
-        P = d2l.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1)
+        P = jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1)
         return X + P.reshape(len(positions), -1)
 
 
-class Rotary(NoPositions):
-    def setup(self):
-        # A variable that is not trained, and can be replaced later.
-        self.omega = self.variable("constants", "omega", rope_frequencies, 32)
+class Rotary(PositionScheme):
+    # A field, so that a model can be run with other frequencies.
+    omega: jax.Array = dataclasses.field(default_factory=lambda: rope_frequencies(32))
 
     def turn(self, X, positions):
-        return rotate(X, positions, jax.lax.stop_gradient(self.omega.value))
+        return rotate(X, positions, self.omega)
 
 
-class ALiBi(NoPositions):
+class ALiBi(PositionScheme):
+    slope: float = 1 / 2
+
     def bias(self, q, distances):
-        return -distances / 2
+        return -self.slope * distances
 
 
 # %% learned-schemes
-class Table(NoPositions):
+class Table(PositionScheme):
     reach: int = 16
 
     def setup(self):
-        self.vectors = make_table(self.reach, 32)  # for the distances from 1 on
+        shape = (self.reach, 32)  # a vector for each distance from 1 on
+        self.vectors = self.param("vectors", nn.initializers.zeros, shape)
 
     def bias(self, q, distances):
         rows = distances.clip(max=self.reach) - 1
-        return q @ self.vectors(rows).T / math.sqrt(q.shape[-1])
+        return q @ self.vectors[rows].T / math.sqrt(q.shape[-1])
 
 
-class Buckets(NoPositions):
+class Buckets(PositionScheme):
     def setup(self):
-        self.numbers = self.param("numbers", nn.initializers.zeros, 8)
+        self.numbers = self.param("numbers", nn.initializers.zeros, (8,))
 
     def bias(self, q, distances):
-        return self.numbers[np.array([bucket(distance) for distance in distances])]
+        rows = np.array([bucket(distance) for distance in distances.tolist()])
+        # Adam moves a number by about 0.015 per step; a score has to move by several
+        # units.
+        return 10 * self.numbers[rows]
 
 
 # %% train
-def narrow_weights(variables):
-    """Scale kernels to a variance of 1 / (3 d): Flax draws them with 1 / d."""
-    return path_aware_map(
-        lambda path, W: W / math.sqrt(3) if "kernel" in path else W, variables
+optimizer = optax.adam(0.015)
+
+
+def loss(params, apply, letters, digits, asked, answers):
+    scores, _ = apply({"params": params}, letters, digits, asked)
+    return optax.softmax_cross_entropy_with_integer_labels(scores, answers).mean()
+
+
+@jax.jit  # compiled once for each module, since the state contains its `apply`
+def train_step(state, examples):
+    gradients = jax.grad(loss)(state.params, state.apply_fn, *examples)
+    return state.apply_gradients(grads=gradients)
+
+
+def fit(module, seed):
+    """Train a module from this seed; return it with its variables."""
+    rng = np.random.default_rng(seed)
+    letters, digits, asked, _ = draw_entries(rng, 1)  # only for their shapes
+    variables = module.init(jax.random.key(seed), letters, digits, asked)
+    state = TrainState.create(
+        apply_fn=module.apply, params=variables["params"], tx=optimizer
     )
+    for _ in range(120):
+        state = train_step(state, draw_entries(rng, 64))
+    return module, {"params": state.params}
 
 
-def loss(variables, model, examples):
-    *inputs, answers = examples
-    logits, _ = model.apply(variables, *inputs)
-    return optax.softmax_cross_entropy_with_integer_labels(logits, answers).mean()
-
-
-@partial(jax.jit, static_argnames="model")  # compiled once for each kind of model
-def fit(model, keys, examples):
-    """Train one model for each key, side by side; return their variables."""
-    adam = optax.adam(0.02)
-
-    def step(state, batch):
-        variables, adam_state = state
-        gradients = jax.grad(loss)(variables, model, batch)
-        updates, adam_state = adam.update(gradients, adam_state)
-        return (optax.apply_updates(variables, updates), adam_state), None
-
-    def train_one(key, examples):
-        *inputs, _ = (array[0] for array in examples)
-        variables = narrow_weights(model.init(key, *inputs))
-        state = variables, adam.init(variables)
-        (variables, _), _ = jax.lax.scan(step, state, examples)
-        return variables
-
-    return jax.vmap(train_one)(keys, examples)
-
-
-def train(model_class, *part_classes, seeds=range(5)):
-    """Train a model for each seed on one pass over its examples, 256 at a time."""
-    parts = [part_class() for part_class in part_classes]
-    model = model_class(*parts)
-    seed_examples = [
-        draw_entries(np.random.default_rng(seed), 100 * 256) for seed in seeds
-    ]
-    examples = [
-        np.stack(arrays).reshape(len(seed_examples), 100, 256, -1)
-        for arrays in zip(*seed_examples, strict=True)
-    ]
-    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
-    variables = jax.tree.map(d2l.numpy, fit(model, keys, examples))
-    seed_variables = [jax.tree.map(itemgetter(i), variables) for i in range(len(keys))]
-    return [model.bind(variables) for variables in seed_variables]
-
-
-@partial(jax.jit, static_argnames="model")
-def ask(model, variables, letters, digits, asked):
-    """Return the logits, and the weights of the question."""
-    return model.apply(variables, letters, digits, asked)
-
-
+# %% tests
+lengths = [16, 32, 64, 128]
 # The same texts for every model.
-lengths = 16, 32, 64, 128
-tests = {n: draw_entries(np.random.default_rng(14), 500, n) for n in lengths}
+rng = np.random.default_rng(100)
+near_tests = {n: draw_entries(rng, 500, n) for n in lengths}
+far_tests = {n: draw_entries(rng, 500, n, 17, n) for n in lengths[1:]}
 
 
-def accuracy(model, n):
-    *inputs, answers = tests[n]
-    logits, _ = ask(*model.unbind(), *inputs)
-    return (d2l.numpy(logits).argmax(axis=-1) == answers).mean()
+def accuracies(models, tests):
+    """Return the share of right answers, (models, tests)."""
+    shares = []
+    for model in models:
+        module, variables = model
+        row = []
+        for letters, digits, asked, answers in tests:
+            scores, _ = module.apply(variables, letters, digits, asked)
+            predictions = scores.argmax(axis=-1)
+            row.append((predictions == answers).mean().item())
+        shares.append(row)
+    return shares
 
 
 # %% train-all
-schemes = NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets
-models = {scheme: train(Finder, scheme) for scheme in schemes}
-accuracies = [
-    [[accuracy(model, n) for n in lengths] for model in scheme_models]
-    for scheme_models in models.values()
-]
+def train_finders(scheme_class, *args):
+    """Train a model with this scheme from each of five seeds."""
+    module = Finder(scheme_class(*args))
+    return [fit(module, seed) for seed in range(5)]
 
 
-# %% in-rows
-def print_rows(names, results):
-    """Print each name's median over the seeds, and the range, at each length."""
-    for name, runs in zip(names, results, strict=True):
-        for values in zip(*runs, strict=True):
-            low, median, high = min(values), statistics.median(values), max(values)
-            summary = f"{median:.2f} ({low:.2f}-{high:.2f})"
-            print(f"{summary:>18}", end="")
-        print(f"  {name}")
+schemes = [NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets]
+models = {scheme: train_finders(scheme) for scheme in schemes}
+near = [accuracies(runs, near_tests.values()) for runs in models.values()]
+far = [accuracies(runs, far_tests.values()) for runs in models.values()]
 
-
-# %% shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
+# %% near-shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
 names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
-print("".join(f"{n:>18}" for n in lengths), " entries")
-print_rows(names, accuracies)
-xs = [lengths] * 5
-ys = []
-for runs in accuracies[1:]:
-    ys.append([statistics.median(values) for values in zip(*runs, strict=True)])
-for i, n in enumerate(lengths):  # the ranges, as bars beside each other
-    for j, runs in enumerate(accuracies[1:]):
-        values = [run[i] for run in runs]
-        xs.append([n + j] * 2)
-        ys.append([min(values), max(values)])
-d2l.plot(
-    xs,
-    ys,
+results = dict(zip(names, near, strict=True))
+d2l.print_ranges(results, lengths, "entries")
+d2l.plot_ranges(
+    lengths,
+    results,
     xlabel="Entries (trained on 16)",
-    ylabel="Share right",
+    ylabel="Share right, answer near",
     ylim=(0, 1.05),
-    figsize=(6, 4.5),
-    legend=names[1:],
 )
-# The default location, "best", depends on the numbers.
-d2l.plt.gca().get_legend().set_loc((0.5, 0.25))
+
+# %% far-shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
+names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
+results = dict(zip(names, far, strict=True))
+d2l.print_ranges(results, lengths[1:], "entries")
+d2l.plot_ranges(
+    lengths[1:],
+    results,
+    xlabel="Entries (trained on 16)",
+    ylabel="Share right, answer far",
+    ylim=(0, 1.05),
+)
+
+# %% slopes-trained
+alibi_models = {
+    "1/2": models[ALiBi],
+    "1/8": train_finders(ALiBi, 1 / 8),
+    "1/32": train_finders(ALiBi, 1 / 32),
+}
+tests = [near_tests[16], near_tests[64], far_tests[64]]
+slope_shares = {name: accuracies(runs, tests) for name, runs in alibi_models.items()}
+
+# %% slopes-shown tags=["tolerance:absolute=0.15"]
+d2l.print_ranges(slope_shares, ["16", "64, near", "64, far"], "slope")
+
+
+# %% find-last
+def find_last(letters, asked):
+    """Mark, for each letter asked for, the last entry with it."""
+    is_match = letters == asked
+    positions = np.arange(letters.shape[-1])
+    last = np.where(is_match, positions, -1).max(axis=-1, keepdims=True)
+    return positions == last
 
 
 # %% ask-for-all
-def ask_all_letters(n):
-    """Ask for every letter of a new text; return the text and the weights."""
-    letters, digits, _, _ = draw_entries(np.random.default_rng(15), 1, n)
-    scheme_weights = []
-    for scheme in Sinusoids, Rotary, ALiBi:
-        model = models[scheme][0]
-        _, weights = ask(*model.unbind(), letters, digits, np.arange(6)[None])
-        scheme_weights.append(weights)
-    letter_row = "".join(chr(97 + x) for x in letters[0])
-    digit_row = "".join(str(x) for x in digits[0])
-    return f"{letter_row}\n{digit_row}", np.stack(scheme_weights)
+def show_weights(schemes, titles, n):
+    """Ask for all letters of a new text; draw the weights, and frame the right ones."""
+    letters, digits, _, _ = draw_entries(np.random.default_rng(1), 1, n)
+    asked = np.arange(6)[None]
+    weights = []
+    for scheme in schemes:
+        module, variables = models[scheme][0]
+        _, attention_weights = module.apply(variables, letters, digits, asked)
+        weights.append(attention_weights)
+    entries = name_entries(letters[0], digits[0])
+    d2l.show_heatmaps(
+        jnp.stack(weights, axis=1),
+        xlabel="Entries",
+        ylabel="Asked for",
+        titles=titles,
+        figsize=(8, 2.4),
+        cmap="Blues",
+        xticklabels=[f"{letter}\n{digit}" for letter, digit in entries],
+        yticklabels=LETTERS,
+        marks=find_last(letters, asked.T),
+    )
 
 
 # %% maps tags=["nbval-ignore-output"]
-text, weights = ask_all_letters(16)
-print(text)
-d2l.show_heatmaps(
-    weights.swapaxes(0, 1),
-    xlabel="Entries",
-    ylabel="Letter asked for",
-    titles=["Sinusoids", "Rotary", "ALiBi"],
-    figsize=(8, 2.2),
-    cmap="Blues",
-)
+show_weights([Sinusoids, Rotary, ALiBi], ["Sinusoids", "Rotary", "ALiBi"], 16)
 
-# %% maps-past-the-end tags=["nbval-ignore-output"]
-text, weights = ask_all_letters(32)
-print(text)
-d2l.show_heatmaps(
-    weights[0][None],
-    xlabel="Entries",
-    ylabel="Letter",
-    titles=["Sinusoids"],
-    figsize=(7, 2),
-    cmap="Blues",
-)
-
-# %% rotary-past-the-end tags=["nbval-ignore-output"]
-d2l.show_heatmaps(
-    weights[1][None],
-    xlabel="Entries",
-    ylabel="Letter",
-    titles=["Rotary"],
-    figsize=(7, 2),
-    cmap="Blues",
-)
+# %% sinusoids-past-the-end tags=["nbval-ignore-output"]
+show_weights([Sinusoids], ["Sinusoids, 32 entries"], 32)
 
 # %% alibi-past-the-end tags=["nbval-ignore-output"]
-d2l.show_heatmaps(
-    weights[2][None],
-    xlabel="Entries",
-    ylabel="Letter",
-    titles=["ALiBi"],
-    figsize=(7, 2),
-    cmap="Blues",
-)
+show_weights([ALiBi], ["ALiBi, 32 entries"], 32)
 
 
 # %% weight-found
-def measure_weight(model, n):
-    """Return the weight on all entries with the letter, and on the last of them."""
-    letters, digits, asked, _ = tests[n]
-    _, weights = ask(*model.unbind(), letters, digits, asked)
-    weights, is_match = d2l.numpy(weights)[:, 0], letters == asked
-    last = (is_match * np.arange(1, n + 1)).argmax(axis=1, keepdims=True)
-    last_weight = np.take_along_axis(weights, last, axis=1).mean()
-    return [(weights * is_match).sum() / 500, last_weight]
+def measure_weights(models, test):
+    """Return the mean weight on the letter and on its last entry, (models, 2)."""
+    letters, digits, asked, _ = test
+    is_match = letters == asked
+    is_last = find_last(letters, asked)
+    shares = []
+    for model in models:
+        module, variables = model
+        _, attention_weights = module.apply(variables, letters, digits, asked)
+        weights = attention_weights[:, 0]
+        on_letter = (weights * is_match).sum(axis=1).mean()
+        on_last = (weights * is_last).sum(axis=1).mean()
+        shares.append([on_letter, on_last])
+    return shares
 
 
-letter_weights = {}
-for n in 16, 32:
-    letter_weights[n] = [
-        [measure_weight(model, n) for model in scheme_models]
-        for scheme_models in models.values()
-    ]
+near_weights = [measure_weights(runs, near_tests[32]) for runs in models.values()]
+far_weights = [measure_weights(runs, far_tests[32]) for runs in models.values()]
 
 # %% weight-shown tags=["tolerance:absolute=0.2"]
 names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
-for n, scheme_weights in letter_weights.items():
-    print(f"{n} entries: weight on the letter, and on the last entry with it")
-    print_rows(names, scheme_weights)
+columns = ["on the letter", "on its last entry"]
+d2l.print_ranges(dict(zip(names, near_weights, strict=True)), columns, "near")
+d2l.print_ranges(dict(zip(names, far_weights, strict=True)), columns, "far")
 
 
 # %% stretch
@@ -505,95 +521,106 @@ def by_parts(omega, factor, low=1 / 4, high=2):
     return ramp * omega + (1 - ramp) * omega / factor
 
 
+ways = [unchanged, linear, larger_base, by_parts]
+
 # %% wavelengths
-omega, ways = rope_frequencies(32), (unchanged, linear, larger_base, by_parts)
-wavelengths = [2 * math.pi / d2l.numpy(way(omega, 4)) for way in ways]
+omega = rope_frequencies(32)
+wavelengths = [2 * math.pi / way(omega, 4) for way in ways]
 print("pair  turns in 16   unchanged      linear larger base    by parts")
-for pair in 0, 1, 2, 3, 4, 6, 9, 12, 15:
+for pair in [0, 1, 2, 3, 4, 6, 9, 12, 15]:
     columns = "".join(f"{row[pair]:12.1f}" for row in wavelengths)
     print(f"{pair:>4}{16 / wavelengths[0][pair]:13.3f}{columns}")
 
 
 # %% stretched
-def stretched_accuracy(model, n, way):
-    constants = {"scheme": {"omega": way(omega, n / 16)}}
-    variables = model.variables | {"constants": constants}
-    return accuracy(Finder(Rotary()).bind(variables), n)
+def stretched_accuracies(way, tests):
+    """Return the rotary models' shares of right answers, (models, tests)."""
+    columns = []
+    for n, test in tests.items():
+        stretched = Finder(Rotary(way(rope_frequencies(32), n / 16)))
+        runs = [(stretched, variables) for _, variables in models[Rotary]]
+        columns.append(accuracies(runs, [test]))
+    return np.concatenate(columns, axis=1)
 
 
-stretched_accuracies = []
-for way in ways:
-    runs = [
-        [stretched_accuracy(model, n, way) for n in lengths[1:]]
-        for model in models[Rotary]
-    ]
-    stretched_accuracies.append(runs)
+long_tests = {n: near_tests[n] for n in lengths[1:]}
+stretched_near = [stretched_accuracies(way, long_tests) for way in ways]
+stretched_far = [stretched_accuracies(way, far_tests) for way in ways]
 
 # %% stretched-shares tags=["tolerance:absolute=0.15"]
-print("".join(f"{n:>18}" for n in lengths[1:]), " entries")
-print_rows(["unchanged", "linear", "larger base", "by parts"], stretched_accuracies)
+names = ["unchanged", "linear", "larger base", "by parts"]
+d2l.print_ranges(dict(zip(names, stretched_near, strict=True)), lengths[1:], "near")
+d2l.print_ranges(dict(zip(names, stretched_far, strict=True)), lengths[1:], "far")
 
 # %% solution-values
-X, omega = jax.random.normal(jax.random.key(17), (6, 8)), rope_frequencies(8)
+X = jax.random.normal(jax.random.key(0), (6, 8))
+omega = rope_frequencies(8)
 
 
-@partial(jax.jit, static_argnums=(1, 2))
 def shifted_output(shift, turn_values=False, turn_back=False):
     """Attend among six tokens that are shifted by this many positions."""
     positions = jnp.arange(6) + shift
-    q = k = rotate(X, positions, omega)
-    v = rotate(X, positions, omega) if turn_values else X
-    Y = jax.nn.softmax(q @ k.T / math.sqrt(8)) @ v
+    rotated = rotate(X, positions, omega)
+    values = rotated if turn_values else X
+    Y = jax.nn.softmax(rotated @ rotated.T / math.sqrt(8)) @ values
     return rotate(Y, -positions, omega) if turn_back else Y
 
 
-def change(*options):
-    return jnp.abs(shifted_output(5, *options) - shifted_output(0, *options)).max()
+def change(turn_values=False, turn_back=False):
+    start = shifted_output(0, turn_values, turn_back)
+    shifted = shifted_output(5, turn_values, turn_back)
+    return jnp.abs(shifted - start).max()
 
 
 print("five positions on, outputs differ by")
 print(f"{change():.4f}  with values as they are")
-print(f"{change(True):.4f}  with values turned")
-print(f"{change(True, True):.4f}  with outputs turned back")
+print(f"{change(turn_values=True):.4f}  with values turned")
+print(f"{change(turn_values=True, turn_back=True):.4f}  with outputs turned back")
 
 
 # %% solution-layouts
 class RotaryHalves(Rotary):
     def turn(self, X, positions):
-        return rotate_halves(X, positions, jax.lax.stop_gradient(self.omega.value))
+        return rotate_halves(X, positions, self.omega)
 
 
 def convert_to_halves(model, reorder):
     """Return the model in the other layout, its queries and keys reordered or not."""
-    order = [*range(0, 32, 2), *range(1, 32, 2)]
+    _, variables = model
+    order = np.concatenate([np.arange(0, 32, 2), np.arange(1, 32, 2)])
 
     def reorder_columns(path, W):
         return W[:, order] if "W_q" in path or "W_k" in path else W
 
-    variables = model.variables
     if reorder:
         variables = path_aware_map(reorder_columns, variables)
-    return Finder(RotaryHalves()).bind(variables)
+    return Finder(RotaryHalves()), variables
 
 
 # %% solution-layouts-compared
+as_trained = models[Rotary]
+in_halves = [convert_to_halves(model, reorder=False) for model in as_trained]
+in_halves_reordered = [convert_to_halves(model, reorder=True) for model in as_trained]
 layout_accuracies = [
-    [[accuracy(model, 16)] for model in models[Rotary]],
-    [[accuracy(convert_to_halves(model, False), 16)] for model in models[Rotary]],
-    [[accuracy(convert_to_halves(model, True), 16)] for model in models[Rotary]],
+    accuracies(runs, [near_tests[16]])
+    for runs in [as_trained, in_halves, in_halves_reordered]
 ]
 
 # %% solution-layouts-shown tags=["tolerance:absolute=0.15"]
-print_rows(["as trained", "in halves", "in halves, reordered"], layout_accuracies)
+names = ["as trained", "in halves", "in halves, reordered"]
+d2l.print_ranges(dict(zip(names, layout_accuracies, strict=True)))
 
 # %% solution-untouched
-model, examples = Finder(Table(reach=32)), draw_entries(np.random.default_rng(18), 64)
-variables = jax.jit(model.init)(jax.random.key(19), *examples[:-1])
-gradients = jax.jit(jax.grad(loss), static_argnums=1)(variables, model, examples)
-gradient = d2l.numpy(gradients["params"]["scheme"]["vectors"]["embedding"])
-has_gradient = np.abs(gradient).sum(axis=1) > 0
+module = Finder(Table(reach=32))
+examples = draw_entries(np.random.default_rng(0), 64)
+letters, digits, asked, _ = examples
+params = module.init(jax.random.key(0), letters, digits, asked)["params"]
+compute_gradients = jax.jit(jax.grad(loss), static_argnames="apply")
+gradients = compute_gradients(params, module.apply, *examples)
+has_gradient = jnp.abs(gradients["scheme"]["vectors"]).sum(axis=1) > 0
+distances = has_gradient.nonzero()[0] + 1
 print("distances with a gradient:")
-print(*(np.flatnonzero(has_gradient) + 1).tolist())
+print(*distances.tolist())
 
 
 # %% solution-two-layers
@@ -603,24 +630,27 @@ class TwoLayers(nn.Module):
     num_hiddens: int = 32
 
     def setup(self):
-        width = self.num_hiddens
-        self.letter, self.digit = (make_table(k, width) for k in (6, 10))
-        self.layers = [d2l.MultiHeadAttention(width, 1, dropout=0) for _ in range(2)]
+        normal = nn.initializers.normal(stddev=1)
+        self.letter = nn.Embed(6, self.num_hiddens, embedding_init=normal)
+        self.digit = nn.Embed(10, self.num_hiddens, embedding_init=normal)
+        self.first = d2l.MultiHeadAttention(self.num_hiddens, num_heads=1, dropout=0)
+        self.second = d2l.MultiHeadAttention(self.num_hiddens, num_heads=1, dropout=0)
         self.output = nn.Dense(10)
 
     def __call__(self, letters, digits, asked):
         entries = self.letter(letters) + self.digit(digits)
-        X = d2l.concat([entries, self.letter(asked)], axis=1)
-        for layer in self.layers:
-            Y, weights = layer(X, X, X, causal=True)
-            X = X + Y
+        X = jnp.concatenate([entries, self.letter(asked)], axis=1)
+        Y, _ = self.first(X, X, X, causal=True)
+        X = X + Y
+        Y, weights = self.second(X, X, X, causal=True)
+        X = X + Y
         return self.output(X[:, -1:]), weights
 
 
 # %% solution-two-layers-trained
-two_layers = train(TwoLayers)
-two_layer_accuracies = [[accuracy(model, n) for n in lengths] for model in two_layers]
+module = TwoLayers()
+two_layers = [fit(module, seed) for seed in range(5)]
+two_layer_accuracies = accuracies(two_layers, near_tests.values())
 
 # %% solution-two-layers-shown tags=["tolerance:absolute=0.15"]
-print("".join(f"{n:>18}" for n in lengths), " entries")
-print_rows(["two layers"], [two_layer_accuracies])
+d2l.print_ranges({"two layers": two_layer_accuracies}, lengths, "entries")

@@ -3,7 +3,6 @@
 
 # %% setup
 import math
-import statistics
 
 # This import comes first: MXNet, which is older than NumPy 2, cannot be imported
 # without it. It also turns on MXNet's NumPy arrays, as npx.set_np() does.
@@ -15,39 +14,45 @@ from mxnet.test_utils import set_default_context
 
 set_default_context(d2l.cpu())  # small enough for the CPU; d2l.try_gpu() picks a GPU
 npx.random.seed(0)
-initializer = init.Xavier(magnitude=1)  # weights from -1/sqrt(d) to 1/sqrt(d)
+# Weights from -1/sqrt(d) to 1/sqrt(d), where d is the mean of inputs and outputs.
+initializer = init.Xavier(magnitude=1)
 
 
 # %% turn
 def turn(vector, position):
     """Turn a vector of two numbers by 30 degrees for each position."""
     angle = math.radians(30 * position)
-    (x, y), cos, sin = vector, math.cos(angle), math.sin(angle)
-    return d2l.tensor([x * cos - y * sin, x * sin + y * cos])
+    cos, sin = math.cos(angle), math.sin(angle)
+    x, y = vector
+    return np.array([x * cos - y * sin, x * sin + y * cos])
 
 
 def format_vector(vector):
-    return "(" + ", ".join(f"{x:5.2f}" for x in vector) + ")"
+    x, y = vector
+    return f"({x:5.2f}, {y:5.2f})"
 
 
 # %% turned-by-hand
-query, key = d2l.tensor([1, 2]), d2l.tensor([2, 2])
-pairs = (2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)  # the positions of query and key
+query = np.array([1, 2])  # np.array makes float32 even of whole numbers
+key = np.array([2, 2])
+positions_of_both = [(2, 0), (5, 3), (9, 7), (5, 4), (9, 8), (0, 2)]
 
 print("positions  turned query     turned key      score")
-for i, j in pairs:
-    q, k = turn(query, i), turn(key, j)
+for i, j in positions_of_both:
+    q = turn(query, i)
+    k = turn(key, j)
     print(f"{i:>4}{j:>4}   {format_vector(q)}  {format_vector(k)}  {q @ k:5.2f}")
 
 # %% four-terms
-hand = d2l.tensor([1, 0])  # rotated to a vector's position, then added to it
+hand = np.array([1, 0])  # rotated to a vector's position, then added to it
 
 print("positions    q.k    q.p    p.k    p.p    sum")
-for i, j in pairs:
-    p_i, p_j = turn(hand, i), turn(hand, j)
-    terms = query @ key, query @ p_j, p_i @ key, p_i @ p_j
+for i, j in positions_of_both:
+    p_i = turn(hand, i)
+    p_j = turn(hand, j)
+    terms = [query @ key, query @ p_j, p_i @ key, p_i @ p_j]
     score = (query + p_i) @ (key + p_j)
-    print(f"{i:>4}{j:>4} ", *(f"{term:6.2f}" for term in (*terms, score)))
+    print(f"{i:>4}{j:>4} " + "".join(f"{x:7.2f}" for x in [*terms, score]))
 
 
 # %% rotate
@@ -58,25 +63,30 @@ def rope_frequencies(d, base=10000):
 
 def rotate(X, positions, omega):
     """Turn each pair of neighbouring numbers by position times frequency."""
-    angles = np.expand_dims(positions, 1) * omega
+    angles = positions[:, None] * omega
     cos, sin = np.cos(angles), np.sin(angles)
     x, y = X[..., ::2], X[..., 1::2]
-    return d2l.stack([x * cos - y * sin, x * sin + y * cos], axis=-1).reshape(X.shape)
+    return np.stack([x * cos - y * sin, x * sin + y * cos], axis=-1).reshape(X.shape)
 
 
 # %% spread
 def spread(scores):
     """Return the largest difference between two scores at one distance."""
     n = len(scores)
-    diagonals = (np.diagonal(scores, offset) for offset in range(1 - n, n))
-    return max(diagonal.max() - diagonal.min() for diagonal in diagonals)
+    differences = []
+    for offset in range(1 - n, n):
+        diagonal = np.diagonal(scores, offset)
+        differences.append(diagonal.max() - diagonal.min())
+    return max(differences)
 
 
 # %% rotary-check
 npx.random.seed(0)
-d, n = 8, 40
-query, key = d2l.randn(2, d)
-positions, omega = np.arange(n), rope_frequencies(d)
+d = 8
+n = 40
+query, key = np.random.randn(2, d)
+positions = np.arange(n)
+omega = rope_frequencies(d)
 q = rotate(np.tile(query, (n, 1)), positions, omega)
 k = rotate(np.tile(key, (n, 1)), positions, omega)
 scores = q @ k.T
@@ -84,27 +94,28 @@ layer_output = d2l.RotaryEncoding(d)(np.tile(query, (1, n, 1)))[0]
 
 print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
 print(f"at one distance they differ by {spread(scores):.4f} at most")
-length_change = np.linalg.norm(q, axis=-1) - np.linalg.norm(query)
-print(f"lengths change by {np.abs(length_change).max():.4f} at most")
+length_changes = np.linalg.norm(q, axis=-1) - np.linalg.norm(query)
+print(f"lengths change by {np.abs(length_changes).max():.4f} at most")
 print(f"the layer: largest difference {np.abs(layer_output - q).max():.4f}")
 
 
 # %% rotate-halves
 def rotate_halves(X, positions, omega):
     """Turn the pairs in the same way, but pair number l with number l + d/2."""
-    angles = np.expand_dims(positions, 1) * omega
+    angles = positions[:, None] * omega
     cos, sin = np.cos(angles), np.sin(angles)
     x, y = np.split(X, 2, axis=-1)
-    return d2l.concat([x * cos - y * sin, x * sin + y * cos], axis=-1)
+    return np.concatenate([x * cos - y * sin, x * sin + y * cos], axis=-1)
 
 
 # %% layouts
 npx.random.seed(0)
-X = d2l.randn(n, d)
+X = np.random.randn(n, d)
 order = [0, 2, 4, 6, 1, 3, 5, 7]
 neighbours = rotate(X, positions, omega)
 halves = rotate_halves(X[:, order], positions, omega)
 layer_output = d2l.RotaryEncoding(d, layout="halves")(X[None, :, order])[0]
+
 difference = np.abs(neighbours[:, order] - halves).max()
 print(f"reordered: largest difference {difference:.4f}")
 print(f"the layer: largest difference {np.abs(layer_output - halves).max():.4f}")
@@ -112,6 +123,7 @@ print(f"the layer: largest difference {np.abs(layer_output - halves).max():.4f}"
 # %% mixed
 q_halves = rotate_halves(np.tile(query, (n, 1)), positions, omega)
 k_halves = rotate_halves(np.tile(key, (n, 1)), positions, omega)
+
 print("at one distance, scores differ by")
 print(f"{spread(q @ k.T):.4f}  with neighbours for both")
 print(f"{spread(q_halves @ k_halves.T):.4f}  with halves for both")
@@ -119,20 +131,25 @@ print(f"{spread(q @ k_halves.T):.4f}  with one of each")
 
 # %% slopes
 slopes = d2l.alibi_slopes(8)
-expected = [2.0 ** -(head + 1) for head in range(8)]
-print("slopes:", *(f"1/{1 / slope:.0f}" for slope in slopes))
-print(f"largest difference: {np.abs(slopes - d2l.tensor(expected)).max():.4f}")
+expected = np.array([2.0 ** -(head + 1) for head in range(8)])
+
+fractions = " ".join(f"1/{1 / slope:.0f}" for slope in slopes)
+print("slopes:", fractions)
+print(f"largest difference: {np.abs(slopes - expected).max():.4f}")
 
 # %% alibi-map
-n, positions = 12, np.arange(12)
-distances = np.expand_dims(positions, 1) - positions
+n = 12
+positions = np.arange(n)
+distances = positions[:, None] - positions
+bias = -slopes[:, None, None] * distances  # (heads, queries, keys)
 attention = d2l.MultiHeadAttention(8, 8, dropout=0)
 attention.initialize(initializer)
-zeros = d2l.zeros((1, n, 8))  # no content: all scores are zero
-bias = -slopes[:, None, None] * distances
+zeros = np.zeros((1, n, 8))  # no content: all scores are zero
 attention(zeros, zeros, zeros, causal=True, score_bias=bias)
 weights = attention.attention_weights
-print("last row, first head:", *(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:]))
+
+row = " ".join(f"{weight:.3f}" for weight in weights[0, 0, -1, -4:])
+print("last row, first head:", row)
 d2l.show_heatmaps(
     weights[:, [0, 2, 6]],
     xlabel="Keys",
@@ -144,7 +161,8 @@ d2l.show_heatmaps(
 
 # %% clipped
 for i in range(6):
-    print(*(f"{min(max(i - j, -3), 3):3}" for j in range(6)))
+    clipped = [min(max(i - j, -3), 3) for j in range(6)]
+    print("".join(f"{distance:4}" for distance in clipped))
 
 
 # %% bucket
@@ -157,51 +175,76 @@ def bucket(distance, count=8, far=16):
     return min(near + int(wider), count - 1)
 
 
-print("distance:", *(f"{distance:>2}" for distance in range(1, 21)))
-print("bucket:  ", *(f"{bucket(distance):>2}" for distance in range(1, 21)))
+def print_row(name, numbers):
+    print(name, " ".join(f"{number:>2}" for number in numbers))
+
+
+print_row("distance:", range(1, 21))
+print_row("bucket:  ", [bucket(distance) for distance in range(1, 21)])
 
 # %% mask-alone
-is_first = d2l.zeros((1, 8, 1))
+is_first = np.zeros((1, 8, 1))
 is_first[0, 0] = 1  # one number per token: is it the first?
-zeros = d2l.zeros((1, 8, 2))  # all scores are zero
+zeros = np.zeros((1, 8, 2))  # all scores are zero
 attention = d2l.DotProductAttention(dropout=0)
-for name, causal in ("without a mask", False), ("causal mask", True):
+for name, causal in [("without a mask", False), ("causal mask", True)]:
     averages = attention(zeros, zeros, is_first, causal=causal)[0, :, 0]
-    print(*(f"{x:.3f}" for x in averages), f" {name}")
-
+    row = " ".join(f"{x:.3f}" for x in averages)
+    print(f"{row}  {name}")
 
 # %% entries
-def draw_entries(count, n=16):
-    """Draw letters and digits, one of these letters, and the digit it had last."""
-    letters, digits = (np.random.randint(k, size=(count, n)) for k in (6, 10))
-    places = np.random.randint(n, size=count)
-    asked = npx.pick(letters, places, keepdims=True)
-    last = ((letters == asked) * np.arange(1, n + 1)).argmax(axis=1)
+LETTERS = "abcdef"
+
+
+def draw_entries(count, num_entries=16, nearest=1, farthest=16):
+    """Draw texts, and a letter to ask for; it stood last `nearest` to `farthest` back.
+
+    Return letters and digits (count, num_entries), the letters asked for and the
+    answers (count, 1).
+    """
+    letters = np.random.randint(6, size=(count, num_entries))
+    digits = np.random.randint(10, size=(count, num_entries))
+    asked = np.random.randint(6, size=(count, 1))
+    last = num_entries - np.random.randint(nearest, farthest + 1, size=(count, 1))
+    others = (asked + np.random.randint(1, 6, size=(count, num_entries))) % 6
+    positions = np.arange(num_entries, dtype="int64")
+    letters = np.where(positions == last, asked, letters)
+    letters = np.where(positions > last, others, letters)
     return letters, digits, asked, npx.pick(digits, last, keepdims=True)
 
 
+def name_entries(letters, digits):
+    """Return names such as b2, for one text's entries."""
+    pairs = zip(letters.tolist(), digits.tolist(), strict=True)
+    return [f"{LETTERS[letter]}{digit}" for letter, digit in pairs]
+
+
+# %% entries-shown
 npx.random.seed(1)
 for letters, digits, asked, answer in zip(*draw_entries(3), strict=True):
-    entries = zip(letters.tolist(), digits.tolist(), strict=True)
-    line = (f"{chr(97 + x)}{y}" for x, y in entries)
-    print(*line, f" {chr(97 + asked.item())}?", answer.item())
+    letter = LETTERS[asked.item()]
+    print(*name_entries(letters, digits), f" {letter}?", answer.item())
 
 
 # %% no-positions
-class NoPositions(nn.Block):
-    """The three places where a scheme can use positions; this one uses none."""
+class PositionScheme(nn.Block):
+    """The three places where a scheme can use positions; by default, it uses none."""
 
     def add(self, X, positions):
-        """Return vectors at these positions as they enter the projections."""
+        """Return vectors (batch, n, d), at n positions, as they enter projections."""
         return X
 
     def turn(self, X, positions):
-        """Return queries or keys as they enter the scores."""
+        """Return queries or keys (batch, n, d) as they enter the scores."""
         return X
 
     def bias(self, q, distances):
-        """Return the bias of scores of queries with keys at these distances."""
+        """Return what is added to scores of queries (batch, 1, d) with n keys."""
         return 0
+
+
+class NoPositions(PositionScheme):
+    pass
 
 
 # %% finder
@@ -211,22 +254,24 @@ class Finder(nn.Block):
     def __init__(self, scheme, num_hiddens=32):
         super().__init__()
         self.scheme = scheme
-        self.letter, self.digit = (
-            nn.Embedding(k, num_hiddens, weight_initializer=init.Normal(1))
-            for k in (6, 10)
-        )
-        self.W_q, self.W_k, self.W_v = (
-            nn.Dense(num_hiddens, use_bias=False, flatten=False) for _ in range(3)
-        )
+        normal = init.Normal(1)  # by default, vectors would be far shorter
+        self.letter = nn.Embedding(6, num_hiddens, weight_initializer=normal)
+        self.digit = nn.Embedding(10, num_hiddens, weight_initializer=normal)
+        # By default, Dense would flatten all axes but the first into one.
+        self.W_q = nn.Dense(num_hiddens, use_bias=False, flatten=False)
+        self.W_k = nn.Dense(num_hiddens, use_bias=False, flatten=False)
+        self.W_v = nn.Dense(num_hiddens, use_bias=False, flatten=False)
         self.output = nn.Dense(10, flatten=False)
 
     def forward(self, letters, digits, asked):
         n = letters.shape[1]
-        i, j = np.arange(n, n + 1), np.arange(n)  # of the question, and of the entries
-        X = self.scheme.add(self.letter(letters) + self.digit(digits), j)
+        i = np.array([n])  # the question's position
+        j = np.arange(n)  # the entries'
         question = self.scheme.add(self.letter(asked), i)
+        X = self.scheme.add(self.letter(letters) + self.digit(digits), j)
         q = self.scheme.turn(self.W_q(question), i)
         k = self.scheme.turn(self.W_k(X), j)
+        # Many small products: several times as fast as with @.
         scores = npx.batch_dot(q, k, transpose_b=True) / math.sqrt(k.shape[-1])
         scores = scores + self.scheme.bias(q, i - j)
         self.attention_weights = npx.softmax(scores, axis=-1)
@@ -234,213 +279,215 @@ class Finder(nn.Block):
 
 
 # %% schemes
-class Sinusoids(NoPositions):
-    omega = rope_frequencies(32)
-
+class Sinusoids(PositionScheme):
     def add(self, X, positions):
-        angles = np.expand_dims(positions, 1) * self.omega
-        waves = d2l.stack([np.sin(angles), np.cos(angles)], axis=-1)
+        angles = positions[:, None] * rope_frequencies(X.shape[-1])
+        waves = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
         return X + waves.reshape(len(positions), -1)
 
 
-class Rotary(NoPositions):
-    omega = rope_frequencies(32)
+class Rotary(PositionScheme):
+    def __init__(self):
+        super().__init__()
+        self.omega = rope_frequencies(32)
 
     def turn(self, X, positions):
         return rotate(X, positions, self.omega)
 
 
-class ALiBi(NoPositions):
+class ALiBi(PositionScheme):
+    def __init__(self, slope=1 / 2):
+        super().__init__()
+        self.slope = slope
+
     def bias(self, q, distances):
-        return -distances / 2
+        return -self.slope * distances
 
 
 # %% learned-schemes
-class Table(NoPositions):
+class Table(PositionScheme):
     def __init__(self, reach=16):
         super().__init__()
-        normal = init.Normal(1)  # for the distances from 1 on
-        self.vectors = nn.Embedding(reach, 32, weight_initializer=normal)
+        shape = (reach, 32)  # of distances from 1 on
+        self.vectors = self.params.get("vectors", shape=shape, init=init.Zero())
 
     def bias(self, q, distances):
-        rows = np.minimum(distances, self.vectors.weight.shape[0]) - 1
-        return q @ self.vectors(rows).T / math.sqrt(q.shape[-1])
+        vectors = self.vectors.data()
+        rows = np.minimum(distances, len(vectors)) - 1
+        return q @ np.take(vectors, rows, axis=0).T / math.sqrt(q.shape[-1])
 
 
-class Buckets(NoPositions):
+class Buckets(PositionScheme):
     def __init__(self):
         super().__init__()
         self.numbers = self.params.get("numbers", shape=8, init=init.Zero())
 
     def bias(self, q, distances):
-        buckets = d2l.tensor([bucket(distance) for distance in distances.tolist()])
-        return np.take(self.numbers.data(), buckets)
+        rows = np.array([bucket(distance) for distance in distances.tolist()])
+        # Adam moves a number by about 0.015 per step; a score has to move by several
+        # units.
+        return 10 * np.take(self.numbers.data(), rows)
 
 
 # %% train
-def cut_into_batches(count, examples):
-    """Cut examples into batches: drawing all of them at once is faster."""
-    parts = [array.reshape(count, -1, array.shape[1]) for array in examples]
-    return zip(*parts, strict=True)
-
-
-def train(seed, model_class, *part_classes):
-    npx.random.seed(seed)
-    parts = [part_class() for part_class in part_classes]
-    model = model_class(*parts)
+def fit(model):
+    """Train a model; return it."""
     model.initialize(initializer)
-    trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.02})
+    trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 0.015})
     cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
     cross_entropy.hybridize()  # one operation instead of several
-    for *inputs, answers in cut_into_batches(100, draw_entries(100 * 256)):
+    # Cut examples into batches: drawing all of them at once is faster.
+    letters, digits, asked, answers = draw_entries(120 * 64)
+    for step in range(120):
+        batch = slice(64 * step, 64 * (step + 1))
         with autograd.record():
-            loss = cross_entropy(model(*inputs), answers)
+            scores = model(letters[batch], digits[batch], asked[batch])
+            loss = cross_entropy(scores, answers[batch])
         loss.backward()
-        trainer.step(batch_size=256)
+        trainer.step(batch_size=64)
     return model
 
 
+# %% tests
+lengths = [16, 32, 64, 128]
 # The same texts for every model.
-lengths = 16, 32, 64, 128
-tests = {n: draw_entries(500, n) for n in lengths}
+npx.random.seed(100)
+near_tests = {n: draw_entries(500, n) for n in lengths}
+far_tests = {n: draw_entries(500, n, 17, n) for n in lengths[1:]}
 
 
-def accuracy(model, n):
-    *inputs, answers = tests[n]
-    return (model(*inputs).argmax(axis=-1) == answers).mean().item()
+def accuracies(models, tests):
+    """Return the share of right answers, (models, tests)."""
+    shares = []
+    for model in models:
+        row = []
+        for letters, digits, asked, answers in tests:
+            predictions = model(letters, digits, asked).argmax(axis=-1)
+            row.append((predictions == answers).mean().item())
+        shares.append(row)
+    return shares
 
 
 # %% train-all
-schemes = NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets
-models = {
-    scheme: [train(seed, Finder, scheme) for seed in range(5)] for scheme in schemes
-}
-accuracies = [
-    [[accuracy(model, n) for n in lengths] for model in scheme_models]
-    for scheme_models in models.values()
-]
+def train_finders(scheme_class, *args):
+    """Train a model with this scheme from each of five seeds."""
+    models = []
+    for seed in range(5):
+        npx.random.seed(seed)
+        models.append(fit(Finder(scheme_class(*args))))
+    return models
 
 
-# %% in-rows
-def print_rows(names, results):
-    """Print each name's median over the seeds, and the range, at each length."""
-    for name, runs in zip(names, results, strict=True):
-        for values in zip(*runs, strict=True):
-            low, median, high = min(values), statistics.median(values), max(values)
-            summary = f"{median:.2f} ({low:.2f}-{high:.2f})"
-            print(f"{summary:>18}", end="")
-        print(f"  {name}")
+schemes = [NoPositions, Sinusoids, Rotary, ALiBi, Table, Buckets]
+models = {scheme: train_finders(scheme) for scheme in schemes}
+near = [accuracies(runs, near_tests.values()) for runs in models.values()]
+far = [accuracies(runs, far_tests.values()) for runs in models.values()]
 
-
-# %% shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
+# %% near-shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
 names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
-print("".join(f"{n:>18}" for n in lengths), " entries")
-print_rows(names, accuracies)
-xs = [lengths] * 5
-ys = []
-for runs in accuracies[1:]:
-    ys.append([statistics.median(values) for values in zip(*runs, strict=True)])
-for i, n in enumerate(lengths):  # the ranges, as bars beside each other
-    for j, runs in enumerate(accuracies[1:]):
-        values = [run[i] for run in runs]
-        xs.append([n + j] * 2)
-        ys.append([min(values), max(values)])
-d2l.plot(
-    xs,
-    ys,
+results = dict(zip(names, near, strict=True))
+d2l.print_ranges(results, lengths, "entries")
+d2l.plot_ranges(
+    lengths,
+    results,
     xlabel="Entries (trained on 16)",
-    ylabel="Share right",
+    ylabel="Share right, answer near",
     ylim=(0, 1.05),
-    figsize=(6, 4.5),
-    legend=names[1:],
 )
-# The default location, "best", depends on the numbers.
-d2l.plt.gca().get_legend().set_loc((0.5, 0.25))
+
+# %% far-shares tags=["tolerance:absolute=0.15", "tolerance:points=30"]
+names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
+results = dict(zip(names, far, strict=True))
+d2l.print_ranges(results, lengths[1:], "entries")
+d2l.plot_ranges(
+    lengths[1:],
+    results,
+    xlabel="Entries (trained on 16)",
+    ylabel="Share right, answer far",
+    ylim=(0, 1.05),
+)
+
+# %% slopes-trained
+alibi_models = {
+    "1/2": models[ALiBi],
+    "1/8": train_finders(ALiBi, 1 / 8),
+    "1/32": train_finders(ALiBi, 1 / 32),
+}
+tests = [near_tests[16], near_tests[64], far_tests[64]]
+slope_shares = {name: accuracies(runs, tests) for name, runs in alibi_models.items()}
+
+# %% slopes-shown tags=["tolerance:absolute=0.15"]
+d2l.print_ranges(slope_shares, ["16", "64, near", "64, far"], "slope")
+
+
+# %% find-last
+def find_last(letters, asked):
+    """Mark, for each letter asked for, the last entry with it."""
+    is_match = letters == asked
+    positions = np.arange(letters.shape[-1], dtype="int64")
+    last = np.where(is_match, positions, -1).max(axis=-1, keepdims=True)
+    return positions == last
 
 
 # %% ask-for-all
-def ask_all_letters(n):
-    """Ask for every letter of a new text; return the text and the weights."""
+def show_weights(schemes, titles, n):
+    """Ask for all letters of a new text; draw the weights, and frame the right ones."""
     npx.random.seed(1)
     letters, digits, _, _ = draw_entries(1, n)
-    scheme_weights = []
-    for scheme in Sinusoids, Rotary, ALiBi:
+    asked = np.arange(6, dtype="int64")[None]
+    weights = []
+    for scheme in schemes:
         model = models[scheme][0]
-        model(letters, digits, np.arange(6)[None])
-        scheme_weights.append(model.attention_weights)
-    letter_row = "".join(chr(97 + x) for x in letters[0].tolist())
-    digit_row = "".join(map(str, digits[0].tolist()))
-    return f"{letter_row}\n{digit_row}", d2l.stack(scheme_weights)
+        model(letters, digits, asked)
+        weights.append(model.attention_weights)
+    entries = name_entries(letters[0], digits[0])
+    d2l.show_heatmaps(
+        np.stack(weights, axis=1),
+        xlabel="Entries",
+        ylabel="Asked for",
+        titles=titles,
+        figsize=(8, 2.4),
+        cmap="Blues",
+        xticklabels=[f"{letter}\n{digit}" for letter, digit in entries],
+        yticklabels=LETTERS,
+        marks=find_last(letters, asked.T),
+    )
 
 
 # %% maps tags=["nbval-ignore-output"]
-text, weights = ask_all_letters(16)
-print(text)
-d2l.show_heatmaps(
-    weights.swapaxes(0, 1),
-    xlabel="Entries",
-    ylabel="Letter asked for",
-    titles=["Sinusoids", "Rotary", "ALiBi"],
-    figsize=(8, 2.2),
-    cmap="Blues",
-)
+show_weights([Sinusoids, Rotary, ALiBi], ["Sinusoids", "Rotary", "ALiBi"], 16)
 
-# %% maps-past-the-end tags=["nbval-ignore-output"]
-text, weights = ask_all_letters(32)
-print(text)
-d2l.show_heatmaps(
-    weights[0][None],
-    xlabel="Entries",
-    ylabel="Letter",
-    titles=["Sinusoids"],
-    figsize=(7, 2),
-    cmap="Blues",
-)
-
-# %% rotary-past-the-end tags=["nbval-ignore-output"]
-d2l.show_heatmaps(
-    weights[1][None],
-    xlabel="Entries",
-    ylabel="Letter",
-    titles=["Rotary"],
-    figsize=(7, 2),
-    cmap="Blues",
-)
+# %% sinusoids-past-the-end tags=["nbval-ignore-output"]
+show_weights([Sinusoids], ["Sinusoids, 32 entries"], 32)
 
 # %% alibi-past-the-end tags=["nbval-ignore-output"]
-d2l.show_heatmaps(
-    weights[2][None],
-    xlabel="Entries",
-    ylabel="Letter",
-    titles=["ALiBi"],
-    figsize=(7, 2),
-    cmap="Blues",
-)
+show_weights([ALiBi], ["ALiBi, 32 entries"], 32)
 
 
 # %% weight-found
-def measure_weight(model, n):
-    """Return the weight on all entries with the letter, and on the last of them."""
-    letters, digits, asked, _ = tests[n]
-    model(letters, digits, asked)
-    weights, is_match = model.attention_weights[:, 0], letters == asked
-    last = (is_match * np.arange(1, n + 1)).argmax(axis=1)
-    letter_weight = (weights * is_match).sum(axis=1).mean().item()
-    return [letter_weight, npx.pick(weights, last).mean().item()]
+def measure_weights(models, test):
+    """Return the mean weight on the letter and on its last entry, (models, 2)."""
+    letters, digits, asked, _ = test
+    is_match = letters == asked
+    is_last = find_last(letters, asked)
+    shares = []
+    for model in models:
+        model(letters, digits, asked)
+        weights = model.attention_weights[:, 0]
+        on_letter = (weights * is_match).sum(axis=1).mean()
+        on_last = (weights * is_last).sum(axis=1).mean()
+        shares.append([on_letter.item(), on_last.item()])
+    return shares
 
 
-letter_weights = {}
-for n in 16, 32:
-    letter_weights[n] = [
-        [measure_weight(model, n) for model in scheme_models]
-        for scheme_models in models.values()
-    ]
+near_weights = [measure_weights(runs, near_tests[32]) for runs in models.values()]
+far_weights = [measure_weights(runs, far_tests[32]) for runs in models.values()]
 
 # %% weight-shown tags=["tolerance:absolute=0.2"]
 names = ["none", "sinusoids", "rotary", "ALiBi", "table", "buckets"]
-for n, scheme_weights in letter_weights.items():
-    print(f"{n} entries: weight on the letter, and on the last entry with it")
-    print_rows(names, scheme_weights)
+columns = ["on the letter", "on its last entry"]
+d2l.print_ranges(dict(zip(names, near_weights, strict=True)), columns, "near")
+d2l.print_ranges(dict(zip(names, far_weights, strict=True)), columns, "far")
 
 
 # %% stretch
@@ -466,51 +513,58 @@ def by_parts(omega, factor, low=1 / 4, high=2):
     return ramp * omega + (1 - ramp) * omega / factor
 
 
+ways = [unchanged, linear, larger_base, by_parts]
+
 # %% wavelengths
-omega, ways = rope_frequencies(32), (unchanged, linear, larger_base, by_parts)
+omega = rope_frequencies(32)
 wavelengths = [2 * math.pi / way(omega, 4) for way in ways]
 print("pair  turns in 16   unchanged      linear larger base    by parts")
-for pair in 0, 1, 2, 3, 4, 6, 9, 12, 15:
+for pair in [0, 1, 2, 3, 4, 6, 9, 12, 15]:
     columns = "".join(f"{row[pair]:12.1f}" for row in wavelengths)
     print(f"{pair:>4}{16 / wavelengths[0][pair]:13.3f}{columns}")
 
 
 # %% stretched
-def stretched_accuracy(model, n, way):
-    model.scheme.omega = way(omega, n / 16)
-    share = accuracy(model, n)
-    model.scheme.omega = omega
-    return share
+def stretched_accuracies(way, tests):
+    """Return the rotary models' shares of right answers, (models, tests)."""
+    columns = []
+    for n, test in tests.items():
+        for model in models[Rotary]:
+            model.scheme.omega = way(rope_frequencies(32), n / 16)
+        columns.append(accuracies(models[Rotary], [test]))
+    for model in models[Rotary]:
+        model.scheme.omega = rope_frequencies(32)
+    return np.array(columns)[:, :, 0].T
 
 
-stretched_accuracies = []
-for way in ways:
-    runs = [
-        [stretched_accuracy(model, n, way) for n in lengths[1:]]
-        for model in models[Rotary]
-    ]
-    stretched_accuracies.append(runs)
+long_tests = {n: near_tests[n] for n in lengths[1:]}
+stretched_near = [stretched_accuracies(way, long_tests) for way in ways]
+stretched_far = [stretched_accuracies(way, far_tests) for way in ways]
 
 # %% stretched-shares tags=["tolerance:absolute=0.15"]
-print("".join(f"{n:>18}" for n in lengths[1:]), " entries")
-print_rows(["unchanged", "linear", "larger base", "by parts"], stretched_accuracies)
+names = ["unchanged", "linear", "larger base", "by parts"]
+d2l.print_ranges(dict(zip(names, stretched_near, strict=True)), lengths[1:], "near")
+d2l.print_ranges(dict(zip(names, stretched_far, strict=True)), lengths[1:], "far")
 
 # %% solution-values
 npx.random.seed(0)
-X, omega = d2l.randn(6, 8), rope_frequencies(8)
+X = np.random.randn(6, 8)
+omega = rope_frequencies(8)
 
 
 def shifted_output(shift, turn_values=False, turn_back=False):
     """Attend among six tokens that are shifted by this many positions."""
     positions = np.arange(6) + shift
-    q = k = rotate(X, positions, omega)
-    v = rotate(X, positions, omega) if turn_values else X
-    Y = npx.softmax(q @ k.T / math.sqrt(8), axis=-1) @ v
+    rotated = rotate(X, positions, omega)
+    values = rotated if turn_values else X
+    Y = npx.softmax(rotated @ rotated.T / math.sqrt(8), axis=-1) @ values
     return rotate(Y, -positions, omega) if turn_back else Y
 
 
-def change(**options):
-    return np.abs(shifted_output(5, **options) - shifted_output(0, **options)).max()
+def change(turn_values=False, turn_back=False):
+    start = shifted_output(0, turn_values, turn_back)
+    shifted = shifted_output(5, turn_values, turn_back)
+    return np.abs(shifted - start).max()
 
 
 print("five positions on, outputs differ by")
@@ -529,39 +583,46 @@ def convert_to_halves(model, reorder):
     """Return the model in the other layout, its queries and keys reordered or not."""
     converted = Finder(RotaryHalves())
     converted.initialize()
-    targets, sources = converted.collect_params(), model.collect_params()
-    for target, source in zip(targets.values(), sources.values(), strict=True):
+    targets = converted.collect_params().values()
+    sources = model.collect_params().values()
+    for target, source in zip(targets, sources, strict=True):
         target.set_data(source.data())
     order = [*range(0, 32, 2), *range(1, 32, 2)]
     if reorder:
-        for target, source in (converted.W_q, model.W_q), (converted.W_k, model.W_k):
-            target.weight.set_data(
-                source.weight.data()[order]
-            )  # Gluon stores transposed
+        W_q = model.W_q.weight.data()
+        W_k = model.W_k.weight.data()
+        converted.W_q.weight.set_data(W_q[order])  # stored transposed
+        converted.W_k.weight.set_data(W_k[order])
     return converted
 
 
 # %% solution-layouts-compared
+as_trained = models[Rotary]
+in_halves = [convert_to_halves(model, reorder=False) for model in as_trained]
+in_halves_reordered = [convert_to_halves(model, reorder=True) for model in as_trained]
 layout_accuracies = [
-    [[accuracy(model, 16)] for model in models[Rotary]],
-    [[accuracy(convert_to_halves(model, False), 16)] for model in models[Rotary]],
-    [[accuracy(convert_to_halves(model, True), 16)] for model in models[Rotary]],
+    accuracies(runs, [near_tests[16]])
+    for runs in [as_trained, in_halves, in_halves_reordered]
 ]
 
 # %% solution-layouts-shown tags=["tolerance:absolute=0.15"]
-print_rows(["as trained", "in halves", "in halves, reordered"], layout_accuracies)
+names = ["as trained", "in halves", "in halves, reordered"]
+d2l.print_ranges(dict(zip(names, layout_accuracies, strict=True)))
 
 # %% solution-untouched
 npx.random.seed(0)
 model = Finder(Table(reach=32))
 model.initialize(initializer)
-*inputs, answers = draw_entries(64)
+letters, digits, asked, answers = draw_entries(64)
+cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
 with autograd.record():
-    loss = gluon.loss.SoftmaxCrossEntropyLoss()(model(*inputs), answers)
+    scores = model(letters, digits, asked)
+    loss = cross_entropy(scores, answers)
 loss.backward()
-has_gradient = np.abs(model.scheme.vectors.weight.grad()).sum(axis=1) > 0
+has_gradient = np.abs(model.scheme.vectors.grad()).sum(axis=1) > 0
+distances = has_gradient.nonzero()[0] + 1
 print("distances with a gradient:")
-print(*(np.nonzero(has_gradient)[0] + 1).tolist())
+print(*distances.tolist())
 
 
 # %% solution-two-layers
@@ -570,27 +631,27 @@ class TwoLayers(nn.Block):
 
     def __init__(self, num_hiddens=32):
         super().__init__()
-        self.letter, self.digit = (
-            nn.Embedding(k, num_hiddens, weight_initializer=init.Normal(1))
-            for k in (6, 10)
-        )
-        self.layers = nn.Sequential()
-        for _ in range(2):
-            self.layers.add(d2l.MultiHeadAttention(num_hiddens, 1, dropout=0))
+        normal = init.Normal(1)
+        self.letter = nn.Embedding(6, num_hiddens, weight_initializer=normal)
+        self.digit = nn.Embedding(10, num_hiddens, weight_initializer=normal)
+        self.first = d2l.MultiHeadAttention(num_hiddens, num_heads=1, dropout=0)
+        self.second = d2l.MultiHeadAttention(num_hiddens, num_heads=1, dropout=0)
         self.output = nn.Dense(10, flatten=False)
 
     def forward(self, letters, digits, asked):
         entries = self.letter(letters) + self.digit(digits)
-        X = d2l.concat([entries, self.letter(asked)], axis=1)
-        for layer in self.layers:
-            X = X + layer(X, X, X, causal=True)
+        X = np.concatenate([entries, self.letter(asked)], axis=1)
+        X = X + self.first(X, X, X, causal=True)
+        X = X + self.second(X, X, X, causal=True)
         return self.output(X[:, -1:])
 
 
 # %% solution-two-layers-trained
-two_layers = [train(seed, TwoLayers) for seed in range(5)]
-two_layer_accuracies = [[accuracy(model, n) for n in lengths] for model in two_layers]
+two_layers = []
+for seed in range(5):
+    npx.random.seed(seed)
+    two_layers.append(fit(TwoLayers()))
+two_layer_accuracies = accuracies(two_layers, near_tests.values())
 
 # %% solution-two-layers-shown tags=["tolerance:absolute=0.15"]
-print("".join(f"{n:>18}" for n in lengths), " entries")
-print_rows(["two layers"], [two_layer_accuracies])
+d2l.print_ranges({"two layers": two_layer_accuracies}, lengths, "entries")

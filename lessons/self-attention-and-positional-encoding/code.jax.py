@@ -3,15 +3,14 @@
 
 # %% setup
 import math
-import statistics
 from collections.abc import Callable
-from functools import partial
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from flax.training.train_state import TrainState
 
 from d2l_compat import jax as d2l
 
@@ -21,7 +20,7 @@ jax.config.update("jax_default_device", d2l.cpu())
 # %% six-words
 sentence = "the cat sat because it purred"
 # How thing-like a word is, and how action-like.
-X = d2l.tensor([[0.0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
+X = jnp.array([[0.0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
 
 query = X[4]  # the fifth word
 scores = X @ query  # how well does each word fit?
@@ -46,108 +45,41 @@ weights = jax.nn.softmax(X @ X.T)  # a row for each query
 print_rows(weights, weights @ X, "the cat sat because it purred")
 
 # %% three-roles
-W_q = d2l.tensor([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
-W_k = W_v = jnp.eye(2)
+W_q = jnp.array([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
+W_k = jnp.eye(2)
+W_v = jnp.eye(2)
 
-Q, K, V = X @ W_q, X @ W_k, X @ W_v
+Q = X @ W_q
+K = X @ W_k
+V = X @ W_v
 weights = jax.nn.softmax(Q @ K.T)
 print_rows(weights, weights @ V, "the cat sat because it purred")
-
-# %% saturation
-widths = [2**power for power in range(2, 11)]
-plain, scaled = [], []  # for each width, scores of shape (queries, keys)
-samples = jax.random.normal(jax.random.key(10), (1000, 11, 1024))
-for width in widths:  # all from one draw; narrow vectors are cut from wide ones
-    queries, keys = samples[:, :1, :width], samples[:, 1:, :width]
-    plain.append((queries * keys).sum(axis=-1))
-    scaled.append(plain[-1] / math.sqrt(width))
-
-# %% scaling
-for i in (0, 4, 8):
-    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
-        largest = d2l.numpy(jax.nn.softmax(scores)).max(axis=1).mean()
-        print(
-            f"d = {widths[i]:>4}: spread {d2l.numpy(scores).std():5.2f}"
-            f", largest weight {largest:.2f}  {name}"
-        )
-
-
-# %% slopes
-@jax.jit
-def slope(scores):
-    """Return the norm of the softmax's derivative: the median over the queries."""
-    derivatives = jax.vmap(jax.jacobian(jax.nn.softmax))(scores)
-    return jnp.median(jnp.linalg.norm(derivatives, axis=(1, 2)))
-
-
-d2l.plot(
-    [math.log2(width) for width in widths],
-    [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
-    xlabel="log2(d)",
-    ylabel="Norm of the derivative",
-    ylim=(0, 0.4),
-    figsize=(6, 2.5),
-    legend=["unscaled", "scaled"],
-)
 
 # %% shape-check
 num_hiddens, num_heads = 100, 5
 attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
 
-X = d2l.ones((2, 4, num_hiddens))
-valid_lens = d2l.tensor([3, 2])
-attention_variables = jax.jit(attention.init)(jax.random.key(11), X, X, X)
-attend = jax.jit(attention.apply)  # compiled once for each shape
-Y, weights = attend(attention_variables, X, X, X, valid_lens)
+X = jnp.ones((2, 4, num_hiddens))
+valid_lens = jnp.array([3, 2])
+attention_variables = attention.init(jax.random.key(11), X, X, X)
+Y, _ = attention.apply(attention_variables, X, X, X, valid_lens)
 Y.shape
-
-
-# %% by-hand
-def attend_manually(X, valid_len):
-    """Compute the formula, head by head, for one sequence."""
-    parameters = attention_variables["params"]
-    W_q, W_k, W_v, W_o = (parameters[f"W_{i}"]["kernel"] for i in "qkvo")
-    Q, K, V = (jnp.split(X @ W, num_heads, axis=-1) for W in (W_q, W_k, W_v))
-    masked = jnp.arange(len(X)) >= valid_len
-    heads = []
-    for q, k, v in zip(Q, K, V, strict=True):
-        scores = q @ k.T / math.sqrt(q.shape[-1])
-        heads.append(jax.nn.softmax(jnp.where(masked, -jnp.inf, scores)) @ v)
-    return d2l.concat(heads, axis=-1) @ W_o
-
-
-X = jax.random.normal(jax.random.key(12), (2, 4, num_hiddens))
-# The weights have the shape (batch, heads, queries, keys).
-Y, weights = attend(attention_variables, X, X, X, valid_lens)
-manual_output = jax.jit(jax.vmap(attend_manually))(X, valid_lens)
-
-# %% by-hand-difference
-print(f"largest number in Y:  {jnp.abs(Y).max():.5f}")
-print(f"largest difference:   {jnp.abs(Y - manual_output).max():.5f}")
-
-# %% weights-heatmaps
-d2l.show_heatmaps(
-    weights,
-    xlabel="Keys",
-    ylabel="Queries",
-    titles=[f"Head {h + 1}" for h in range(num_heads)],
-    figsize=(8, 3.5),
-    cmap="Blues",
-)
 
 # %% six-tokens
 tokens = jax.random.normal(jax.random.key(13), (1, 6, num_hiddens))
-order = d2l.tensor([3, 0, 5, 1, 4, 2])
+order = jnp.array([3, 0, 5, 1, 4, 2])
 # The first query may see one key, the second two, and so on.
 earlier_only = jnp.arange(1, 7)[None]
 
 
 def attend_without_mask(X):
-    return attend(attention_variables, X, X, X)[0]
+    Y, _ = attention.apply(attention_variables, X, X, X)
+    return Y
 
 
 def attend_with_mask(X):
-    return attend(attention_variables, X, X, X, earlier_only)[0]
+    Y, _ = attention.apply(attention_variables, X, X, X, earlier_only)
+    return Y
 
 
 def effect_of_order(layer):
@@ -169,12 +101,12 @@ for name, layer in (
 n, d, k = 10, 16, 3
 
 conv = nn.Conv(d, kernel_size=(k,), use_bias=False)  # pads to keep the length
-conv_variables = jax.jit(conv.init)(jax.random.key(14), jnp.zeros((1, n, d)))
+conv_variables = conv.init(jax.random.key(14), jnp.zeros((1, n, d)))
 orthogonal = nn.initializers.orthogonal()
-W_xh, W_hh = (orthogonal(key, (d, d)) for key in jax.random.split(jax.random.key(15)))
+W_xh = orthogonal(jax.random.key(15), (d, d))
+W_hh = orthogonal(jax.random.key(16), (d, d))
 
 
-@jax.jit
 def cnn(X):
     return conv.apply(conv_variables, X)
 
@@ -185,46 +117,48 @@ def rnn(X, W_hh=W_hh):
         H = jnp.tanh(x @ W_xh + H @ W_hh)
         return H, H
 
-    _, outputs = jax.lax.scan(step, jnp.zeros_like(X[:, 0]), X.swapaxes(0, 1))
+    H = jnp.zeros((X.shape[0], d))
+    _, outputs = jax.lax.scan(step, H, X.swapaxes(0, 1))
     return outputs.swapaxes(0, 1)
 
 
 # %% three-layers
-@partial(jax.jit, static_argnums=0)
-def halve(layer, key, X):
-    """Halve the weights that Flax draws, so that attention is more even."""
-    return jax.tree.map(lambda W: W / 2, layer.init(key, X, X, X))
+def halve(variables):
+    """Return weights half as large, with which attention starts out more even."""
+    return jax.tree.map(lambda W: W / 2, variables)
 
 
-X = jax.random.normal(jax.random.key(16), (1, n, d))
-small_attention = d2l.MultiHeadAttention(d, 2, 0)
-small_variables = halve(small_attention, jax.random.key(17), X)
+X = jax.random.normal(jax.random.key(17), (1, n, d))
+small_attention = d2l.MultiHeadAttention(d, num_heads=2, dropout=0)
+small_variables = halve(small_attention.init(jax.random.key(18), X, X, X))
 
 
-@jax.jit
 def self_attention(X):
-    return small_attention.apply(small_variables, X, X, X)[0]
+    Y, _ = small_attention.apply(small_variables, X, X, X)
+    return Y
 
 
-layers = {"CNN": cnn, "RNN": rnn, "Self-attention": self_attention}
-{name: layer(X).shape for name, layer in layers.items()}
+layers = [cnn, rnn, self_attention]
+for layer in layers:
+    print(layer(X).shape)
 
 
 # %% influence
 def influence(layer, X):
     """Return how strongly input j acts on output i: the norms of dy_i/dx_j, (n, n)."""
-    jacobian = d2l.numpy(jax.jit(jax.jacobian(layer))(X))
-    return np.linalg.norm(jacobian[0, :, :, 0], axis=(1, 3))
+    jacobian = jax.jit(jax.jacobian(layer))(X)  # (1, n, d, 1, n, d)
+    # over the numbers of y_i, and of x_j
+    return jnp.linalg.norm(jacobian[0, :, :, 0], axis=(1, 3))
 
 
-maps = [influence(layer, X) for layer in layers.values()]
+maps = [influence(layer, X) for layer in layers]
 
 # %% influence-heatmaps
 names = ["CNN", "RNN", "Self-attention"]
 for name, m in zip(names, maps, strict=True):
-    print(f"{name}: {np.count_nonzero(m)} of {m.size} pairs are connected")
+    print(f"{name}: {jnp.count_nonzero(m)} of {m.size} pairs are connected")
 d2l.show_heatmaps(
-    np.stack([m / m.max() for m in maps])[None],
+    jnp.stack([m / m.max() for m in maps])[None],
     xlabel="Input j",
     ylabel="Output i",
     titles=names,
@@ -246,8 +180,8 @@ def stack(depth):
 influences = [influence(stack(depth), X) for depth in range(1, 5)]
 
 # %% reach
-sources = [f"x_{j + 1}" for j in np.flatnonzero(influences[1][2])]
-print("two layers: y_3 depends on", ", ".join(sources))
+sources = jnp.flatnonzero(influences[1][2]) + 1
+print("two layers: y_3 depends on", ", ".join(f"x_{j}" for j in sources))
 for depth, m in enumerate(influences, 1):
     print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
 
@@ -259,36 +193,41 @@ def print_row(length, values):
 
 print("   n             CNN             RNN  Self-attention")
 for length in (4, 8, 16, 32):
-    X = np.zeros((1, length, d))
-    print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
+    X = jnp.zeros((1, length, d))
+    print_row(length, [d2l.longest_chain(layer, X) for layer in layers])
 
 # %% multiply-adds
 print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
-    X = np.zeros((1, length, d))
-    counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
-    attention_count = 4 * length * d**2 + 2 * length**2 * d
-    agree = counts == [k * length * d**2, 2 * length * d**2, attention_count]
-    print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
-
+    X = jnp.zeros((1, length, d))
+    counts = [d2l.multiply_adds(layer, X) for layer in layers]
+    predicted = [
+        k * length * d**2,
+        2 * length * d**2,
+        4 * length * d**2 + 2 * length**2 * d,
+    ]
+    texts = [f"{count:,}" for count in counts]
+    print_row(length, [*texts, "yes" if counts == predicted else "no"])
 
 # %% binary
 for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
+    print(f"{i} in binary is {i:03b}")
 
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """Return P, with a row for each position; pairs of columns share a frequency."""
+    """Return P (num_positions, num_hiddens); pairs of columns share a frequency."""
     # In NumPy's double precision: the sine of a large angle needs the digits.
-    position, column = np.arange(num_positions)[:, None], np.arange(num_hiddens)
+    position = np.arange(num_positions)[:, None]
+    column = np.arange(num_hiddens)
     angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
     P = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
-    return jnp.asarray(P, jnp.float32)
+    return jnp.array(P, jnp.float32)
 
 
 for i, row in enumerate(sinusoids(3, 4)):
-    print(i, [f"{x:.2f}" for x in row])
+    numbers = " ".join(f"{x:5.2f}" for x in row)
+    print(f"{i}  {numbers}")
 
 
 # %% positional-encoding
@@ -300,6 +239,7 @@ class PositionalEncoding(nn.Module):
     max_len: int = 1000
 
     def setup(self):
+        # Flax calls this at each `apply`; under jit, P becomes a constant.
         self.P = sinusoids(self.max_len, self.num_hiddens)[None]
         self.dropping = nn.Dropout(self.dropout)
 
@@ -309,7 +249,6 @@ class PositionalEncoding(nn.Module):
             raise ValueError(
                 f"positions {offset} to {end - 1}, expected 0 to {self.max_len - 1}"
             )
-        self.sow("intermediates", "P", self.P)
         return self.dropping(X + self.P[:, offset:end], deterministic=not training)
 
 
@@ -326,40 +265,40 @@ print(f"with positions: largest difference {difference:.4f}")
 
 # %% scale-and-sum
 d_model = 512
-ids = jax.random.randint(jax.random.key(18), (1, 60), 0, 1000)
+ids = jax.random.randint(jax.random.key(19), (1, 60), 0, 1000)
 normal = nn.initializers.normal(stddev=d_model**-0.5)
-default_embedding = nn.Embed(1000, d_model)
-small = nn.Embed(1000, d_model, embedding_init=normal)
-
-embedded, _ = jax.jit(small.init_with_output)(jax.random.key(19), ids)
-scaled_up = embedded * math.sqrt(d_model)
+embedding = nn.Embed(1000, d_model, embedding_init=normal)
+embedded, _ = embedding.init_with_output(jax.random.key(20), ids)
+scaled = embedded * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
-total, state = encoding.apply({}, scaled_up, mutable="intermediates")
-(P,) = state["intermediates"]["P"]
-lengths = [
-    np.linalg.norm(vectors, axis=-1).mean()
-    for vectors in (embedded, scaled_up, P[0, :60], total)
+default_embedding = nn.Embed(1000, d_model)
+default_vectors, _ = default_embedding.init_with_output(jax.random.key(21), ids)
+
+vectors = [
+    embedded,
+    scaled,
+    encoding.apply({}, jnp.zeros((1, 60, d_model))),
+    encoding.apply({}, scaled),
+    default_vectors,
 ]
-default_vectors, _ = jax.jit(default_embedding.init_with_output)(
-    jax.random.key(20), ids
-)
-default_length = np.linalg.norm(default_vectors, axis=-1).mean()
 
 # %% lengths
-for length, name in zip(
-    lengths,
-    ["embedding", "scaled by sqrt(d)", "encoding", "sum of these two"],
-    strict=True,
-):
-    print(f"{length:6.2f}  {name}")
-print(f"{default_length:6.2f}  embedding, as Flax draws it")
+names = [
+    "embedding",
+    "scaled by sqrt(d)",
+    "encoding",
+    "sum of these two",
+    "embedding, as Flax draws it",
+]
+for name, X in zip(names, vectors, strict=True):
+    print(f"{jnp.linalg.norm(X, axis=-1).mean():6.2f}  {name}")
 
 # %% column-plot
 num_steps, width = 60, 32
 encoding = PositionalEncoding(width, 0)
-P = encoding.apply({}, d2l.zeros((1, num_steps, width)))[0]
+P = encoding.apply({}, jnp.zeros((1, num_steps, width)))[0]
 d2l.plot(
-    d2l.arange(num_steps),
+    jnp.arange(num_steps),
     P[:, 6:10].T,
     xlabel="Row (position)",
     figsize=(6, 2.5),
@@ -382,7 +321,8 @@ print("positions per turn:")
 print((2 * math.pi / omega).round().astype(int).tolist())
 
 # %% dot-products
-products = d2l.numpy(P @ P.T)
+# In NumPy, since JAX would compile for the length of each diagonal.
+products = np.asarray(P @ P.T)
 distances = np.arange(-20, 21)  # i - j
 d2l.plot(
     distances,
@@ -401,25 +341,30 @@ print(f"largest gap at any one distance: {gap:.4f}")
 # %% rotation
 @jax.jit
 def turn(X, angle):
-    """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
-    x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
+    """Turn the pairs (sine, cosine) of columns by one angle each, in radians."""
+    x, y = X[..., 0::2], X[..., 1::2]
     sin, cos = jnp.sin(angle), jnp.cos(angle)
-    return d2l.stack([x * cos + y * sin, y * cos - x * sin], axis=-1).reshape(X.shape)
+    turned = jnp.stack([x * cos + y * sin, y * cos - x * sin], axis=-1)
+    return turned.reshape(X.shape)
 
 
-for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
-    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
-rows, largest = d2l.numpy(P), 0
-for delta in (1, 2, 5, 10, 30, -5):
-    i = np.arange(max(0, -delta), num_steps - max(0, delta))
-    residual = d2l.numpy(turn(P, delta * omega))[i] - rows[i + delta]
-    largest = max(largest, np.abs(residual).max())
+rows = {"3": P[3], "3, turned by 5": turn(P[3], 5 * omega), "8": P[8]}
+for name, row in rows.items():
+    numbers = " ".join(f"{x:7.4f}" for x in row[:4])
+    print(f"{numbers}   row {name}")
+largest = 0
+for delta in [1, 2, 5, 10, 30, -5]:
+    i = jnp.arange(max(0, -delta), num_steps - max(0, delta))
+    residual = turn(P[i], delta * omega) - P[i + delta]
+    largest = max(largest, jnp.abs(residual).max())
 print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
 # %% five-back
 # To get a map's matrix, apply the map to the rows of the identity.
-W_q, W_k = turn(np.eye(width), -5 * omega), 4 * np.eye(width)
-Q, K = P[:20] @ W_q, P[:20] @ W_k
+W_q = turn(jnp.eye(width), -5 * omega)
+W_k = 4 * jnp.eye(width)
+Q = P[:20] @ W_q
+K = P[:20] @ W_k
 back_weights = jax.nn.softmax(Q @ K.T / math.sqrt(width))
 d2l.show_heatmaps(
     back_weights[None, None],
@@ -430,41 +375,18 @@ d2l.show_heatmaps(
 )
 
 
-# %% rotary
-class RotaryAttention(d2l.DotProductAttention):
-    """Attention that first turns queries and keys by their positions."""
-
-    def __call__(self, queries, keys, values, valid_lens=None, training=False):
-        queries, keys = self.rotate(queries), self.rotate(keys)
-        return super().__call__(queries, keys, values, valid_lens, training)
-
-    def rotate(self, X):
-        position = jnp.arange(X.shape[1])[:, None]
-        pair = jnp.arange(X.shape[2] // 2)
-        return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
-
-
-# %% rotary-scores
-q, k_ = jax.random.normal(jax.random.key(21), (2, 1, width))
-rotary = RotaryAttention(0)
-Q, K = (rotary.rotate(jnp.broadcast_to(x, (1, 60, width))) for x in (q, k_))
-scores = d2l.numpy(Q @ K.mT)[0]
-diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
-
-# %% rotary-check
-gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
-print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
-print(f"largest gap at any one distance: {gap:.4f}")
-
-
 # %% task
 def draw_sequences(rng, count, length=8):
-    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first.
+
+    Return tokens (count, length), and count labels: 1 if so, else 0.
+    """
     # Drawn with NumPy, as data often are, since JAX compiles for each new shape.
     tokens = rng.integers(2, 10, (count, length))
-    # Two different positions: one for the 0, and one for the 1.
-    positions = rng.random((count, length)).argsort(axis=1)[:, :2]
-    np.put_along_axis(tokens, positions, np.array([[0, 1]]), axis=1)
+    order = rng.random((count, length)).argsort(axis=1)
+    positions = order[:, :2]  # two different ones
+    np.put_along_axis(tokens, positions[:, :1], 0, axis=1)
+    np.put_along_axis(tokens, positions[:, 1:], 1, axis=1)
     return tokens, (positions[:, 0] < positions[:, 1]).astype("float32")
 
 
@@ -472,35 +394,25 @@ for tokens, label in zip(*draw_sequences(np.random.default_rng(22), 3), strict=T
     print(tokens.tolist(), "->", int(label))
 
 
-# %% learned-positions
-# Flax would draw the entries of a table with variance 1 / num_hiddens.
-variance_1 = nn.initializers.normal(stddev=1)
-
-
-class LearnedPositionalEncoding(nn.Module):
-    """A table of positions, trained like every other weight."""
-
-    num_hiddens: int
-    max_len: int
-
-    def setup(self):
-        self.P = nn.Embed(self.max_len, self.num_hiddens, embedding_init=variance_1)
-
-    def __call__(self, X):
-        return X + self.P(jnp.arange(X.shape[1]))
-
-
 # %% reader
+def make_table(rows, width):
+    """Make a table of trainable vectors of variance 1; Flax draws shorter ones."""
+    return nn.Embed(rows, width, embedding_init=nn.initializers.normal(stddev=1))
+
+
 class Reader(nn.Module):
     """Embedding, positions, self-attention, and a yes or no for the sequence."""
 
-    positions: Callable = lambda X: X
+    positions: Callable
     causal: bool = False
-    attention: nn.Module = d2l.MultiHeadAttention(32, 4, 0)
     num_hiddens: int = 32
+    num_heads: int = 4
 
     def setup(self):
-        self.embedding = nn.Embed(10, self.num_hiddens, embedding_init=variance_1)
+        self.embedding = make_table(10, self.num_hiddens)
+        self.attention = d2l.MultiHeadAttention(
+            self.num_hiddens, self.num_heads, dropout=0
+        )
         self.output = nn.Sequential([nn.Dense(self.num_hiddens), nn.relu, nn.Dense(1)])
 
     def __call__(self, tokens):
@@ -509,180 +421,194 @@ class Reader(nn.Module):
         return self.output(Y.mean(axis=1)).squeeze(-1), weights
 
 
+fixed_reader = Reader(d2l.PositionalEncoding(32, dropout=0))
+
+
+# %% train-step
+def loss(params, apply, tokens, labels):
+    logits, _ = apply({"params": params}, tokens)
+    return optax.sigmoid_binary_cross_entropy(logits, labels).mean()
+
+
+def train_step(state, batch):
+    gradients = jax.grad(loss)(state.params, state.apply_fn, *batch)
+    return state.apply_gradients(grads=gradients), None
+
+
+@jax.jit  # compiled once for each module, since the state contains its `apply`
+def take_steps(state, batches):
+    """Take a step for each batch; return the state after the last."""
+    state, _ = jax.lax.scan(train_step, state, batches)
+    return state
+
+
 # %% train
-@partial(jax.jit, static_argnums=0)  # compiled once for each reader
-def fit(reader, keys, tokens, labels):
-    """Train one reader for each key, side by side; return their variables."""
-    adam = optax.adam(8e-3)
-
-    def loss(variables, tokens, labels):
-        logits, _ = reader.apply(variables, tokens)
-        return optax.sigmoid_binary_cross_entropy(logits, labels).mean()
-
-    def step(state, batch):
-        variables, adam_state = state
-        gradients = jax.grad(loss)(variables, *batch)
-        updates, adam_state = adam.update(gradients, adam_state)
-        return (optax.apply_updates(variables, updates), adam_state), None
-
-    def train_one(key, tokens, labels):
-        variables = reader.init(key, tokens[0])
-        state = variables, adam.init(variables)
-        (variables, _), _ = jax.lax.scan(step, state, (tokens, labels))
-        return variables
-
-    return jax.vmap(train_one)(keys, tokens, labels)
+optimizer = optax.adam(8e-3)
 
 
-def train(reader, seeds=range(5)):
-    """Train a reader for each seed on sequences of 8 tokens; return the variables."""
-    keys, tokens, labels = [], [], []
-    for seed in seeds:
-        examples = draw_sequences(np.random.default_rng(seed), 120 * 128)
-        keys.append(jax.random.key(seed))
-        tokens.append(examples[0].reshape(120, 128, -1))
-        labels.append(examples[1].reshape(120, 128))
-    return fit(reader, jnp.stack(keys), np.stack(tokens), np.stack(labels))
+def train(module, seed):
+    """Train a reader on sequences of 8 tokens, starting from this seed."""
+    # Drawn before the loop, since JAX compiles the loop as a whole.
+    tokens, labels = draw_sequences(np.random.default_rng(seed), 120 * 128)
+    batches = tokens.reshape(120, 128, 8), labels.reshape(120, 128)
+    variables = module.init(jax.random.key(seed), tokens[:1])
+    state = TrainState.create(
+        apply_fn=module.apply, params=variables["params"], tx=optimizer
+    )
+    state = take_steps(state, batches)
+    return module, {"params": state.params}
 
 
-@partial(jax.jit, static_argnums=0)
-def ask(reader, variables, tokens):
-    """Return the logits, and the weights of the reader's attention."""
-    return reader.apply(variables, tokens)
+fixed_readers = [train(fixed_reader, seed) for seed in range(5)]
+reader = fixed_readers[0]
 
 
-example = np.array([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
-reader = Reader(d2l.PositionalEncoding(32, 0))
-# From here to the end of the section, this is the reader of the first seed.
-variables = jax.tree.map(lambda arrays: d2l.numpy(arrays)[0], train(reader))
-_, weights = ask(reader, variables, example)
+# %% show-attention
+def ask(reader, tokens):
+    """Return a reader's answers, and the weights of its attention."""
+    module, variables = reader
+    return module.apply(variables, tokens)
+
+
+def show_attention(tokens, xlabel):
+    """Show what each token attends to, with frames around the 0 and the 1."""
+    _, weights = ask(reader, np.array([tokens]))
+    d2l.show_heatmaps(
+        weights,
+        xlabel=xlabel,
+        ylabel="Queries",
+        titles=[f"Head {h + 1}" for h in range(4)],
+        figsize=(8, 2.5),
+        cmap="Blues",
+        xticklabels=[str(token) for token in tokens],
+        yticklabels=[str(token) for token in tokens],
+        marks=np.array(tokens) < 2,
+    )
+
 
 # %% trained-maps tags=["tolerance:levels=16"]
-d2l.show_heatmaps(
-    weights,
-    xlabel="Keys",
-    ylabel="Queries",
-    titles=[f"Head {h + 1}" for h in range(4)],
-    figsize=(8, 4),
-    cmap="Blues",
-)
+show_attention([5, 3, 0, 7, 2, 1, 9, 4], "Keys: the 0 comes first")
+
+# %% exchanged-maps tags=["tolerance:levels=16"]
+show_attention([5, 3, 1, 7, 2, 0, 9, 4], "Keys: the 1 comes first")
 
 # %% found
 tokens, labels = draw_sequences(np.random.default_rng(23), 1000)
-_, weights = ask(reader, variables, tokens)
-received = d2l.numpy(weights).mean(axis=2)
-# Shares of weight, of shape (sequences, heads).
-zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0, 1))
+_, weights = ask(reader, tokens)
+received = weights.mean(axis=2)  # (sequences, heads, keys)
+on_zero = (received * (tokens == 0)[:, None]).sum(axis=2)  # (sequences, heads)
+on_one = (received * (tokens == 1)[:, None]).sum(axis=2)
 zero_is_first = (labels > 0)[:, None]
-first, last = np.where(zero_is_first, (zero, one), (one, zero))
+on_first = jnp.where(zero_is_first, on_zero, on_one)
+on_last = jnp.where(zero_is_first, on_one, on_zero)
 
 # %% found-shares tags=["tolerance:absolute=0.02"]
+shares = [on_zero, on_one, on_first, on_last]
 print("    on 0    on 1   on the first   on the last")
 for h in range(4):
-    means = [share[:, h].mean() for share in (zero, one, first, last)]
+    means = [share[:, h].mean() for share in shares]
     print(
         f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
     )
 
 
 # %% without-positions
-@jax.jit
-def answer(queries, keys, values):
-    Y, _ = bound_reader.attention(queries, keys, values)
-    return bound_reader.output(Y.mean(axis=1)).squeeze(-1)
+def answer(module, tokens, in_scores, in_values):
+    X = module.embedding(tokens)
+    X_with_P = module.positions(X)
+    queries = X_with_P if in_scores else X
+    values = X_with_P if in_values else X
+    Y, _ = module.attention(queries, queries, values)
+    return module.output(Y.mean(axis=1)).squeeze(-1)
 
 
-def attention_accuracy(queries, keys, values):
-    return ((answer(queries, keys, values) > 0) == (labels > 0)).mean()
+def attention_accuracy(reader, in_scores=True, in_values=True):
+    """Return the share right, with positions in queries and keys, in values, or both."""
+    module, variables = reader
+    # With `method`, Flax calls this function in place of the module's own.
+    answers = module.apply(variables, tokens, in_scores, in_values, method=answer)
+    return ((answers > 0) == (labels > 0)).mean().item()
 
 
-bound_reader = reader.bind(variables)
-X = bound_reader.embedding(tokens)
-X_with_P = bound_reader.positions(X)
-full_accuracy = attention_accuracy(X_with_P, X_with_P, X_with_P)
-scores_accuracy = attention_accuracy(X_with_P, X_with_P, X)
-values_accuracy = attention_accuracy(X, X, X_with_P)
+full_accuracies = [attention_accuracy(reader) for reader in fixed_readers]
+scores_accuracies = [
+    attention_accuracy(reader, in_values=False) for reader in fixed_readers
+]
+values_accuracies = [
+    attention_accuracy(reader, in_scores=False) for reader in fixed_readers
+]
 
-# %% without-positions-shown tags=["tolerance:absolute=0.02"]
-print(f"share right, positions everywhere:                {full_accuracy:.3f}")
-print(f"share right, positions in queries and keys alone: {scores_accuracy:.3f}")
-print(f"share right, positions in values alone:           {values_accuracy:.3f}")
-
-
-# %% five-readers
-@partial(jax.jit, static_argnums=0)
-def ask_all(reader, variables, tokens):
-    """Return the logits of each seed's reader, side by side: (seeds, sequences)."""
-    logits, _ = jax.vmap(reader.apply, in_axes=(0, None))(variables, tokens)
-    return logits
+# %% without-positions-shown tags=["tolerance:absolute=0.1"]
+results = {
+    "everywhere": full_accuracies,
+    "in queries and keys alone": scores_accuracies,
+    "in values alone": values_accuracies,
+}
+d2l.print_ranges(results, ["share right"], "positions", digits=3)
+first_reader = [full_accuracies[0], scores_accuracies[0], values_accuracies[0]]
+print("the first reader:", *[f"{share:.3f}" for share in first_reader])
 
 
+# %% learned-positions
+class LearnedPositionalEncoding(nn.Module):
+    """A table of positions, trained like every other weight."""
+
+    num_hiddens: int
+    max_len: int
+
+    def setup(self):
+        self.P = make_table(self.max_len, self.num_hiddens)
+
+    def __call__(self, X):
+        return X + self.P(jnp.arange(X.shape[1]))
+
+
+# %% accuracies
 # The same sequences for every reader.
-tests = {
-    length: draw_sequences(np.random.default_rng(length), 500, length)
-    for length in (8, 16, 32, 64)
-}
+rng = np.random.default_rng(24)
+lengths = [8, 16, 32, 64]
+tests = [draw_sequences(rng, 500, length) for length in lengths]
 
 
-def accuracies(reader, variables, length):
-    """Return the share of these sequences that the reader of each seed gets right."""
-    tokens, labels = tests[length]
-    logits = d2l.numpy(ask_all(reader, variables, tokens))
-    return ((logits > 0) == (labels > 0)).mean(axis=1)
+def accuracies(reader):
+    """Return the share of sequences that the reader gets right, for each length."""
+    shares = []
+    for tokens, labels in tests:
+        answers, _ = ask(reader, tokens)
+        is_right = (answers > 0) == (labels > 0)
+        shares.append(is_right.mean().item())
+    return shares
 
 
-class RotaryMultiHeadAttention(d2l.MultiHeadAttention):
-    """Multi-head attention, with queries and keys turned in every head."""
+# %% fifteen-readers
+def identity(X):
+    return X
 
-    Attention = RotaryAttention
 
+learned_reader = Reader(LearnedPositionalEncoding(32, max_len=64))
+causal_reader = Reader(identity, causal=True)
 
-readers = {
-    "fixed": Reader(d2l.PositionalEncoding(32, 0)),
-    "learned": Reader(LearnedPositionalEncoding(32, max_len=64)),
-    "rotary": Reader(attention=RotaryMultiHeadAttention(32, 4, 0)),
-    "mask": Reader(causal=True),
-    "fixed_mask": Reader(d2l.PositionalEncoding(32, 0), causal=True),
-}
+runs = [
+    [accuracies(reader) for reader in fixed_readers],
+    [accuracies(train(learned_reader, seed)) for seed in range(5)],
+    [accuracies(train(causal_reader, seed)) for seed in range(5)],
+]
 
-# %% past-the-end
-results = {}
-for name, reader in readers.items():
-    variables = train(reader)
-    shares = [accuracies(reader, variables, length) for length in tests]
-    results[name] = np.transpose(shares).tolist()  # by seed, and then by length
-
-# %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
-names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-xs = [[*tests]] * len(names)
-ys = []
-print("".join(f"{length:>15}" for length in tests), "  tokens")
-for name, runs in zip(names, results.values(), strict=True):
-    by_length = list(zip(*runs, strict=True))
-    medians = [statistics.median(shares) for shares in by_length]
-    ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
-    print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
-    print("".join(f"{text:>15}" for text in ranges))
-    ys.append(medians)
-for i, length in enumerate(tests):  # the ranges, as bars beside each other
-    for j, runs in enumerate(results.values()):
-        xs.append([length + j / 2] * 2)
-        ys.append([min(run[i] for run in runs), max(run[i] for run in runs)])
-d2l.plot(
-    xs,
-    ys,
+# %% past-the-end tags=["tolerance:absolute=0.25", "tolerance:points=50"]
+names = ["fixed encoding", "learned table", "causal mask"]
+results = dict(zip(names, runs, strict=True))
+d2l.print_ranges(results, lengths, "tokens")
+d2l.plot_ranges(
+    lengths,
+    results,
     xlabel="Tokens (trained on 8)",
     ylabel="Share right",
     ylim=(0, 1.05),
-    figsize=(6, 4),
-    legend=names,
 )
-# The default location, "best", depends on the numbers.
-d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
-X_key, b_key = jax.random.split(jax.random.key(24))
-X, b_k = jax.random.normal(X_key, (1, 4, 8)), jax.random.normal(b_key, 8)
+X = jax.random.normal(jax.random.key(25), (1, 4, 8))
+b_k = jax.random.normal(jax.random.key(26), 8)
 scores = X @ X.mT
 shifted = X @ (X + b_k).mT
 difference = jnp.abs(jax.nn.softmax(scores) - jax.nn.softmax(shifted)).max()
@@ -692,36 +618,38 @@ print(f"scores differ by up to {jnp.abs(scores - shifted).max():.2f}")
 print(f"weights differ by up to {difference:.5f}")
 
 
-# %% solution-stacking
-@jax.jit
+# %% solution-diversity
 def diversity(X):
     """Return the norm of the deviations from the mean token, divided by the norm of X."""
-    return norm(X - X.mean(axis=1, keepdims=True)) / norm(X)
+    deviations = X - X.mean(axis=1, keepdims=True)
+    return jnp.linalg.norm(deviations) / jnp.linalg.norm(X)
 
 
-@jax.jit
-def apply_layer(variables, X, skip, sharpness):
-    """Return a layer's output, with the input added or stretched to its norm."""
-    pooled, _ = block.apply(variables, sharpness * X, X, X)
-    return jnp.where(skip, pooled + X, pooled * norm(X) / norm(pooled))
-
-
-def stack_up(skip=False, sharpness=1):
+def stack_up(X, module, blocks, skip=False, sharpness=1):
     """Return the diversity before the first layer, and after each."""
-    X = d2l.PositionalEncoding(64, 0).apply({}, start)
     curve = [diversity(X)]
     for variables in blocks:
-        X = apply_layer(variables, X, skip, sharpness)
+        pooled, _ = module.apply(variables, sharpness * X, X, X)
+        if skip:
+            X = X + pooled
+        else:
+            X = pooled * jnp.linalg.norm(X) / jnp.linalg.norm(pooled)
         curve.append(diversity(X))
     return curve
 
 
-norm = jnp.linalg.norm
-start = jax.random.normal(jax.random.key(25), (1, 16, 64))
-block = d2l.MultiHeadAttention(64, 4, 0)  # one layer, with variables for each depth
-keys = jax.random.split(jax.random.key(26), 8)
-blocks = [halve(block, key, start) for key in keys]
-curves = [stack_up(), stack_up(sharpness=10), stack_up(skip=True)]
+# %% solution-stacking
+start = jax.random.normal(jax.random.key(27), (1, 16, 64))
+X = d2l.PositionalEncoding(64, dropout=0).apply({}, start)
+# one layer, with variables for each depth
+module = d2l.MultiHeadAttention(64, num_heads=4, dropout=0)
+keys = jax.random.split(jax.random.key(28), 8)
+blocks = [halve(module.init(key, start, start, start)) for key in keys]
+curves = [
+    stack_up(X, module, blocks),
+    stack_up(X, module, blocks, sharpness=10),
+    stack_up(X, module, blocks, skip=True),
+]
 
 # %% solution-stacking-figure
 d2l.plot(
@@ -743,29 +671,27 @@ def mirror(tokens):
     return np.where(tokens < 2, 1 - tokens, tokens)
 
 
-tokens, _ = draw_sequences(np.random.default_rng(27), 500)
-reader = Reader()
-variables = jax.jit(reader.init)(jax.random.key(28), tokens)
-answers, _ = ask(reader, variables, tokens)
-mirrored_answers, _ = ask(reader, variables, mirror(tokens))
+tokens, _ = draw_sequences(np.random.default_rng(29), 500)
+module = Reader(identity)
+reader = module, module.init(jax.random.key(30), tokens)
+answers, _ = ask(reader, tokens)
+mirrored_answers, _ = ask(reader, mirror(tokens))
 difference = jnp.abs(answers - mirrored_answers).max()
 print(f"largest difference between the answers to both: {difference:.5f}")
 
+
 # %% solution-causal
-causal_lens = jnp.arange(1, n + 1)[None]  # (batch, queries)
-X = jax.random.normal(jax.random.key(29), (1, n, d))
+def causal_attention(X):
+    Y, _ = small_attention.apply(small_variables, X, X, X, causal=True)
+    return Y
 
 
-@jax.jit
-def attend_causally(X):
-    return small_attention.apply(small_variables, X, X, X, causal_lens)[0]
-
-
-causal_map = influence(attend_causally, X)
+X = jax.random.normal(jax.random.key(31), (1, n, d))
+causal_map = influence(causal_attention, X)
 
 # %% solution-causal-map
-print("any influence of the future:", "yes" if np.triu(causal_map, 1).any() else "no")
-print(f"{np.count_nonzero(causal_map)} of {causal_map.size} pairs are connected")
+print("any influence of the future:", "yes" if jnp.triu(causal_map, 1).any() else "no")
+print(f"{jnp.count_nonzero(causal_map)} of {causal_map.size} pairs are connected")
 d2l.show_heatmaps(
     (causal_map / causal_map.max())[None, None],
     xlabel="Input j",
@@ -773,15 +699,20 @@ d2l.show_heatmaps(
     cmap="Blues",
 )
 
+
 # %% solution-fading
+def shrinking_rnn(X):
+    return rnn(X, 0.8 * W_hh)
+
+
 n_far = 24
-X = jax.random.normal(jax.random.key(30), (1, n_far, d))
-fading_layers = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+X = jax.random.normal(jax.random.key(32), (1, n_far, d))
+fading_layers = [rnn, shrinking_rnn, self_attention]
 fading_curves = [influence(layer, X)[:, 0] for layer in fading_layers]
 
 # %% solution-fading-figure
 d2l.plot(
-    d2l.arange(n_far),
+    jnp.arange(n_far),
     [curve / curve[0] for curve in fading_curves],
     xlabel="Distance from the first token",
     ylabel="Influence",
@@ -793,106 +724,21 @@ d2l.plot(
 
 
 # %% solution-dilated
-@partial(jax.jit, static_argnums=1)
-def propagate(signal, step):
-    """Return where the signal has arrived after a layer with gaps of this size."""
-    kernel, padding = jnp.ones((1, 1, 3)), [(step, step)]
-    sums = jax.lax.conv_general_dilated(
-        signal, kernel, (1,), padding=padding, rhs_dilation=(step,)
-    )
-    return sums.clip(max=1)  # 1 if it arrives, else 0
-
-
 def count_layers(n, growth):
     """Count layers with k = 3 until the first of n tokens reaches the last output."""
-    signal, depth = np.zeros((1, 1, n)), 0
-    signal[..., 0] = 1
-    while d2l.numpy(signal)[..., -1] == 0:
-        signal, depth = propagate(signal, growth**depth), depth + 1
+    signal = jnp.zeros((1, 1, n)).at[..., 0].set(1)
+    kernel = jnp.ones((1, 1, 3))
+    depth = 0
+    while signal[..., -1] == 0:
+        step = growth**depth
+        signal = jax.lax.conv_general_dilated(
+            signal, kernel, (1,), padding=[(step, step)], rhs_dilation=(step,)
+        )
+        signal = signal.clip(max=1)  # 1 if it arrives, else 0
+        depth += 1
     return depth
 
 
 print("   n   plain  dilated")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{count_layers(length, 1):>8}{count_layers(length, 3):>9}")
-
-# %% solution-decoding
-layer, encoding = small_attention.bind(small_variables), PositionalEncoding(d, 0)
-
-
-@jax.jit
-def decode_token(x, keys, values, i):
-    """Return the output of new token i, and the cache with its key and value."""
-    keys = keys.at[:, i].set(layer.W_k(x)[:, 0])
-    values = values.at[:, i].set(layer.W_v(x)[:, 0])
-    # cut into heads; transpose_output puts them together again
-    heads = [layer.transpose_qkv(array) for array in (layer.W_q(x), keys, values)]
-    filled = jnp.full(layer.num_heads, i + 1)
-    pooled, _ = layer.attention(*heads, valid_lens=filled)
-    return layer.W_o(layer.transpose_output(pooled)), keys, values
-
-
-tokens = jax.random.normal(jax.random.key(31), (1, n, d))
-keys = values = jnp.zeros((1, n, d))  # the cache, with room for all
-outputs = []
-for i in range(n):
-    x = encoding.apply({}, tokens[:, i : i + 1], offset=i)
-    y, keys, values = decode_token(x, keys, values, i)
-    outputs.append(y)
-
-# %% solution-decoding-cost
-full_output = attend_causally(encoding.apply({}, tokens))
-difference = jnp.abs(full_output - d2l.concat(outputs, axis=1)).max()
-print(f"largest difference: {difference:.5f}")
-print("tokens  without cache  with cache")
-for length in (10, 100, 1000):
-    x, all_tokens = np.zeros((1, 1, d)), np.zeros((1, length, d))
-    plain_count = d2l.multiply_adds(layer, x, all_tokens, all_tokens)
-    last = partial(decode_token, i=length - 1)
-    cached_count = d2l.multiply_adds(last, x, all_tokens, all_tokens)
-    print(f"{length:>6}{plain_count:>15,}{cached_count:>12,}")
-
-
-# %% solution-relative
-class RelativeAttention(nn.Module):
-    """Attention that adds to each key a learned vector for its distance."""
-
-    num_hiddens: int
-    max_distance: int
-
-    def setup(self):
-        self.W_q, self.W_k, self.W_v = (
-            nn.Dense(self.num_hiddens, use_bias=False) for _ in range(3)
-        )
-        self.table = nn.Embed(2 * self.max_distance + 1, self.num_hiddens)
-
-    def scores(self, X):
-        Q, K, position = self.W_q(X), self.W_k(X), jnp.arange(X.shape[1])
-        distance = position[:, None] - position  # i - j
-        row = distance.clip(-self.max_distance, self.max_distance) + self.max_distance
-        keys = K[:, None] + self.table(row)  # (batch, queries, keys, num_hiddens)
-        return (Q[:, :, None] * keys).sum(axis=-1) / math.sqrt(X.shape[-1])
-
-    def __call__(self, X):
-        return jax.nn.softmax(self.scores(X)) @ self.W_v(X)
-
-
-seven_tokens = jax.random.normal(jax.random.key(32), (1, 7, d))
-four_tokens, middle_tokens = seven_tokens[:, :4], seven_tokens[:, 4:]
-relative_layer = RelativeAttention(d, max_distance=3)
-variables = jax.jit(relative_layer.init)(jax.random.key(33), four_tokens)
-relative = relative_layer.bind(variables)
-# The four tokens are at 0 to 3 and at 7 to 10.
-repeated = d2l.concat([four_tokens, middle_tokens, four_tokens], axis=1)
-attend = jax.jit(relative_layer.apply)
-score = jax.jit(partial(relative_layer.apply, method="scores"))
-scores = score(variables, repeated)[0]
-outputs = attend(variables, four_tokens)
-reversed_output = attend(variables, four_tokens[:, ::-1])[:, ::-1]
-
-# %% solution-relative-shown
-scores = d2l.numpy(scores)
-difference = np.abs(scores[:4, :4] - scores[7:, 7:]).max()
-print(f"scores at 0 and at 7: largest difference {difference:.5f}")
-difference = jnp.abs(outputs - reversed_output).max()
-print(f"in the other order: largest difference {difference:.2f}")

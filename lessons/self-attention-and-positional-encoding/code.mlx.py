@@ -3,7 +3,6 @@
 
 # %% setup
 import math
-import statistics
 
 import mlx.core as mx
 import numpy as np
@@ -42,91 +41,25 @@ print_rows(weights, weights @ X, "the cat sat because it purred")
 
 # %% three-roles
 W_q = mx.array([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
-W_k = W_v = mx.eye(2)
+W_k = mx.eye(2)
+W_v = mx.eye(2)
 
-Q, K, V = X @ W_q, X @ W_k, X @ W_v
+Q = X @ W_q
+K = X @ W_k
+V = X @ W_v
 weights = mx.softmax(Q @ K.T, axis=-1)
 print_rows(weights, weights @ V, "the cat sat because it purred")
 
-# %% saturation
-widths = [2**power for power in range(2, 11)]
-plain, scaled = [], []  # for each width, scores of shape (queries, keys)
-for width in widths:
-    queries = mx.random.normal((1000, 1, width))
-    keys = mx.random.normal((1000, 10, width))
-    plain.append((queries * keys).sum(axis=-1))
-    scaled.append(plain[-1] / math.sqrt(width))
-
-# %% scaling
-for i in (0, 4, 8):
-    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
-        largest = mx.softmax(scores, axis=-1).max(axis=1).mean()
-        print(
-            f"d = {widths[i]:>4}: spread {scores.std():5.2f}"
-            f", largest weight {largest:.2f}  {name}"
-        )
-
-
-# %% slopes
-def slope(scores):
-    """Return the norm of the softmax's derivative: the median over the queries."""
-    weights = mx.softmax(scores, axis=-1)
-    outer = weights[:, :, None] * weights[:, None]  # (queries, keys, keys)
-    derivatives = weights[:, :, None] * mx.eye(weights.shape[1]) - outer
-    return mx.median(mx.linalg.norm(derivatives, axis=(1, 2)))
-
-
-d2l.plot(
-    [math.log2(width) for width in widths],
-    [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
-    xlabel="log2(d)",
-    ylabel="Norm of the derivative",
-    ylim=(0, 0.4),
-    figsize=(6, 2.5),
-    legend=["unscaled", "scaled"],
-)
-
 # %% shape-check
 num_hiddens, num_heads = 100, 5
-attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
+attention = d2l.MultiHeadAttention(
+    num_hiddens, num_hiddens, num_hiddens, num_hiddens, num_heads, dropout=0.5
+)
 attention.eval()
 
 X = mx.ones((2, 4, num_hiddens))
 valid_lens = mx.array([3, 2])
 tuple(attention(X, X, X, valid_lens).shape)
-
-
-# %% by-hand
-def attend_manually(X, valid_len):
-    """Compute the formula, head by head, for one sequence."""
-    projections = (attention.W_q, attention.W_k, attention.W_v)
-    Q, K, V = (mx.split(W(X), num_heads, axis=-1) for W in projections)
-    masked = mx.arange(len(X)) >= valid_len
-    heads = []
-    for q, k, v in zip(Q, K, V, strict=True):
-        scores = q @ k.T / math.sqrt(q.shape[-1])
-        heads.append(mx.softmax(mx.where(masked, -math.inf, scores), axis=-1) @ v)
-    return attention.W_o(mx.concatenate(heads, axis=-1))
-
-
-X = mx.random.normal((2, 4, num_hiddens))
-Y = attention(X, X, X, valid_lens)
-manual_output = mx.stack([attend_manually(X[i], valid_lens[i]) for i in range(2)])
-
-# %% by-hand-difference
-print(f"largest number in Y:  {Y.abs().max():.5f}")
-print(f"largest difference:   {(Y - manual_output).abs().max():.5f}")
-
-# %% weights-heatmaps
-weights = attention.attention_weights  # (batch, heads, queries, keys)
-d2l.show_heatmaps(
-    weights,
-    xlabel="Keys",
-    ylabel="Queries",
-    titles=[f"Head {h + 1}" for h in range(num_heads)],
-    figsize=(8, 3.5),
-    cmap="Blues",
-)
 
 # %% six-tokens
 tokens = mx.random.normal((1, 6, num_hiddens))
@@ -162,28 +95,31 @@ n, d, k = 10, 16, 3
 
 cnn = nn.Conv1d(d, d, k, padding=k // 2, bias=False)
 orthogonal = nn.init.orthogonal()
-W_xh, W_hh = (orthogonal(mx.zeros((d, d))) for _ in range(2))
+W_xh = orthogonal(mx.zeros((d, d)))
+W_hh = orthogonal(mx.zeros((d, d)))
 
 
 def rnn(X, W_hh=W_hh):
-    H, outputs = mx.zeros_like(X[:, 0]), []
-    for i in range(X.shape[1]):
-        H = mx.tanh(X[:, i] @ W_xh + H @ W_hh)
+    H = mx.zeros((X.shape[0], d))
+    outputs = []
+    for x in X.swapaxes(0, 1):
+        H = mx.tanh(x @ W_xh + H @ W_hh)
         outputs.append(H)
     return mx.stack(outputs, axis=1)
 
 
 # %% three-layers
-small_attention = d2l.MultiHeadAttention(d, 2, 0)
+small_attention = d2l.MultiHeadAttention(d, d, d, d, num_heads=2, dropout=0)
 
 
 def self_attention(X):
     return small_attention(X, X, X)
 
 
-layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
+layers = [cnn, rnn, self_attention]
 X = mx.random.normal((1, n, d))
-{name: tuple(layer(X).shape) for name, layer in layers.items()}
+for layer in layers:
+    print(tuple(layer(X).shape))
 
 
 # %% influence
@@ -191,16 +127,18 @@ def influence(layer, X):
     """Return how strongly input j acts on output i: the norms of dy_i/dx_j, (n, n)."""
     n, d = X.shape[1:]
 
-    def derivatives(direction):  # of one number of the output
-        return mx.vjp(layer, [X], [direction])[1][0][0]
+    def derivatives(direction):
+        """Return the derivatives of the number of the output that is 1 in `direction`."""
+        _, (gradient,) = mx.vjp(layer, [X], [direction])
+        return gradient
 
-    # A direction for each number; MLX takes them all at once.
+    # One direction for each number of the output; vmap takes them all at once.
     directions = mx.eye(n * d).reshape(n * d, 1, n, d)
     jacobian = mx.vmap(derivatives)(directions).reshape(n, d, n, d)
     return (jacobian**2).sum(axis=(1, 3)).sqrt()  # over the numbers of y_i, and of x_j
 
 
-maps = [influence(layer, X) for layer in layers.values()]
+maps = [influence(layer, X) for layer in layers]
 
 # %% influence-heatmaps
 names = ["CNN", "RNN", "Self-attention"]
@@ -229,8 +167,8 @@ def stack(depth):
 influences = [influence(stack(depth), X) for depth in range(1, 5)]
 
 # %% reach
-sources = [f"x_{j + 1}" for j in np.flatnonzero(influences[1][2])]
-print("two layers: y_3 depends on", ", ".join(sources))
+sources = np.flatnonzero(influences[1][2]) + 1
+print("two layers: y_3 depends on", ", ".join(f"x_{j}" for j in sources))
 for depth, m in enumerate(influences, 1):
     print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
 
@@ -243,35 +181,41 @@ def print_row(length, values):
 print("   n             CNN             RNN  Self-attention")
 for length in (4, 8, 16, 32):
     X = mx.zeros((1, length, d))
-    print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
+    print_row(length, [d2l.longest_chain(layer, X) for layer in layers])
 
 # %% multiply-adds
 print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
     X = mx.zeros((1, length, d))
-    counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
-    attention_count = 4 * length * d**2 + 2 * length**2 * d
-    agree = counts == [k * length * d**2, 2 * length * d**2, attention_count]
-    print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
-
+    counts = [d2l.multiply_adds(layer, X) for layer in layers]
+    predicted = [
+        k * length * d**2,
+        2 * length * d**2,
+        4 * length * d**2 + 2 * length**2 * d,
+    ]
+    texts = [f"{count:,}" for count in counts]
+    print_row(length, [*texts, "yes" if counts == predicted else "no"])
 
 # %% binary
 for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
+    print(f"{i} in binary is {i:03b}")
 
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """Return P, with a row for each position; pairs of columns share a frequency."""
+    """Return P (num_positions, num_hiddens); pairs of columns share a frequency."""
     # In double precision: the sine of a large angle needs the digits.
     # MLX computes sines in single precision only, so NumPy's sine is used.
-    position, column = np.arange(num_positions)[:, None], np.arange(num_hiddens)
+    position = np.arange(num_positions)[:, None]
+    column = np.arange(num_hiddens)
     angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
-    return mx.array(np.where(column % 2 == 0, np.sin(angle), np.cos(angle)))
+    P = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
+    return mx.array(P, mx.float32)
 
 
 for i, row in enumerate(sinusoids(3, 4)):
-    print(i, [f"{x:.2f}" for x in row.tolist()])
+    numbers = " ".join(f"{x:5.2f}" for x in row)
+    print(f"{i}  {numbers}")
 
 
 # %% positional-encoding
@@ -285,7 +229,8 @@ class PositionalEncoding(nn.Module):
         self._P = sinusoids(max_len, num_hiddens)[None]
 
     def __call__(self, X, offset=0):
-        end, max_len = offset + X.shape[1], self._P.shape[1]
+        end = offset + X.shape[1]
+        max_len = self._P.shape[1]
         if offset < 0 or end > max_len:
             raise ValueError(
                 f"positions {offset} to {end - 1}, expected 0 to {max_len - 1}"
@@ -308,26 +253,29 @@ print(f"with positions: largest difference {difference:.4f}")
 # %% scale-and-sum
 d_model = 512
 ids = mx.random.randint(0, 1000, (1, 60))
-default_embedding = nn.Embedding(1000, d_model)
-small = nn.Embedding(1000, d_model)
-small.weight = mx.random.normal(small.weight.shape, scale=d_model**-0.5)
-
-scaled_up = small(ids) * math.sqrt(d_model)
+embedding = nn.Embedding(1000, d_model)
+embedding.weight = mx.random.normal(embedding.weight.shape, scale=d_model**-0.5)
+scaled = embedding(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
-lengths = [
-    mx.linalg.norm(vectors, axis=-1).mean().item()
-    for vectors in (small(ids), scaled_up, encoding._P[0, :60], encoding(scaled_up))
+
+vectors = [
+    embedding(ids),
+    scaled,
+    encoding(mx.zeros((1, 60, d_model))),
+    encoding(scaled),
+    nn.Embedding(1000, d_model)(ids),
 ]
-default_length = mx.linalg.norm(default_embedding(ids), axis=-1).mean().item()
 
 # %% lengths
-for length, name in zip(
-    lengths,
-    ["embedding", "scaled by sqrt(d)", "encoding", "sum of these two"],
-    strict=True,
-):
-    print(f"{length:6.2f}  {name}")
-print(f"{default_length:6.2f}  embedding, as MLX draws it")
+names = [
+    "embedding",
+    "scaled by sqrt(d)",
+    "encoding",
+    "sum of these two",
+    "embedding, as MLX draws it",
+]
+for name, X in zip(names, vectors, strict=True):
+    print(f"{mx.linalg.norm(X, axis=-1).mean():6.2f}  {name}")
 
 # %% column-plot
 num_steps, width = 60, 32
@@ -375,16 +323,18 @@ print(f"largest gap at any one distance: {gap:.4f}")
 
 # %% rotation
 def turn(X, angle):
-    """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
-    x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
+    """Turn the pairs (sine, cosine) of columns by one angle each, in radians."""
+    x, y = X[..., 0::2], X[..., 1::2]
     sin, cos = mx.sin(angle), mx.cos(angle)
     return mx.stack([x * cos + y * sin, y * cos - x * sin], axis=-1).flatten(-2)
 
 
-for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
-    print(*(f"{x:7.4f}" for x in row[:4].tolist()), f"  row {name}")
+rows = {"3": P[3], "3, turned by 5": turn(P[3], 5 * omega), "8": P[8]}
+for name, row in rows.items():
+    numbers = " ".join(f"{x:7.4f}" for x in row[:4])
+    print(f"{numbers}   row {name}")
 largest = 0
-for delta in (1, 2, 5, 10, 30, -5):
+for delta in [1, 2, 5, 10, 30, -5]:
     i = mx.arange(max(0, -delta), num_steps - max(0, delta))
     residual = turn(P[i], delta * omega) - P[i + delta]
     largest = max(largest, residual.abs().max().item())
@@ -392,8 +342,10 @@ print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
 # %% five-back
 # To get a map's matrix, apply the map to the rows of the identity.
-W_q, W_k = turn(mx.eye(width), -5 * omega), 4 * mx.eye(width)
-Q, K = P[:20] @ W_q, P[:20] @ W_k
+W_q = turn(mx.eye(width), -5 * omega)
+W_k = 4 * mx.eye(width)
+Q = P[:20] @ W_q
+K = P[:20] @ W_k
 back_weights = mx.softmax(Q @ K.T / math.sqrt(width), axis=-1)
 d2l.show_heatmaps(
     back_weights[None, None],
@@ -404,40 +356,18 @@ d2l.show_heatmaps(
 )
 
 
-# %% rotary
-class RotaryAttention(d2l.DotProductAttention):
-    """Attention that first turns queries and keys by their positions."""
-
-    def __call__(self, queries, keys, values, valid_lens=None):
-        queries, keys = self.rotate(queries), self.rotate(keys)
-        return super().__call__(queries, keys, values, valid_lens)
-
-    def rotate(self, X):
-        position = mx.arange(X.shape[1])[:, None]
-        pair = mx.arange(X.shape[2] // 2)
-        return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
-
-
-# %% rotary-scores
-q, k_ = mx.random.normal((2, 1, width))
-rotary = RotaryAttention(0)
-Q, K = (rotary.rotate(mx.tile(x, (1, 60, 1))) for x in (q, k_))
-scores = (Q @ K.mT)[0]
-diagonals = [mx.diagonal(scores, k) for k in range(1 - num_steps, num_steps)]
-
-# %% rotary-check
-gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
-print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
-print(f"largest gap at any one distance: {gap:.4f}")
-
-
 # %% task
 def draw_sequences(count, length=8):
-    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first.
+
+    Return tokens (count, length), and count labels: 1 if so, else 0.
+    """
     tokens = mx.random.randint(2, 10, (count, length))
     shuffled = mx.argsort(mx.random.uniform(shape=(count, length)), axis=1)
     positions = shuffled[:, :2]  # two different ones
-    tokens[mx.arange(count)[:, None], positions] = mx.arange(2)  # the 0, the 1
+    rows = mx.arange(count)
+    tokens[rows, positions[:, 0]] = 0
+    tokens[rows, positions[:, 1]] = 1
     return tokens, (positions[:, 0] < positions[:, 1]).astype(mx.float32)
 
 
@@ -446,7 +376,7 @@ for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
-# %% learned-positions
+# %% reader
 def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; MLX draws shorter ones."""
     embedding = nn.Embedding(rows, width)
@@ -454,6 +384,131 @@ def make_table(rows, width):
     return embedding
 
 
+class Reader(nn.Module):
+    """Embedding, positions, self-attention, and a yes or no for the sequence."""
+
+    def __init__(self, positions, causal=False, num_hiddens=32, num_heads=4):
+        super().__init__()
+        self.embedding = make_table(10, num_hiddens)
+        self.positions = positions
+        self.causal = causal
+        self.attention = d2l.MultiHeadAttention(
+            num_hiddens, num_hiddens, num_hiddens, num_hiddens, num_heads, dropout=0
+        )
+        self.output = nn.Sequential(
+            nn.Linear(num_hiddens, num_hiddens), nn.ReLU(), nn.Linear(num_hiddens, 1)
+        )
+
+    def __call__(self, tokens):
+        X = self.positions(self.embedding(tokens))
+        Y = self.attention(X, X, X, causal=self.causal)
+        return self.output(Y.mean(axis=1)).squeeze(-1)
+
+
+def fixed_reader():
+    return Reader(d2l.PositionalEncoding(32, dropout=0))
+
+
+# %% train
+def loss(reader, tokens, labels):
+    return nn.losses.binary_cross_entropy(reader(tokens), labels, reduction="mean")
+
+
+def train(make_reader, seed):
+    """Train a reader on sequences of 8 tokens, starting from this seed."""
+    mx.random.seed(seed)
+    reader = make_reader()
+    # As in other frameworks; by default, MLX's Adam leaves this correction out.
+    optimizer = optimizers.Adam(learning_rate=0.01, bias_correction=True)
+    compute_gradients = nn.value_and_grad(reader, loss)
+    for _ in range(100):
+        tokens, labels = draw_sequences(128)
+        _, gradients = compute_gradients(reader, tokens, labels)
+        optimizer.update(reader, gradients)
+        # MLX computes lazily: without this line, all steps would pile up.
+        mx.eval(reader.parameters(), optimizer.state)
+    return reader
+
+
+fixed_readers = [train(fixed_reader, seed) for seed in range(5)]
+reader = fixed_readers[0]
+
+
+# %% show-attention
+def show_attention(tokens, xlabel):
+    """Show what each token attends to, with frames around the 0 and the 1."""
+    reader(mx.array([tokens]))
+    d2l.show_heatmaps(
+        reader.attention.attention_weights,
+        xlabel=xlabel,
+        ylabel="Queries",
+        titles=[f"Head {h + 1}" for h in range(4)],
+        figsize=(8, 2.5),
+        cmap="Blues",
+        xticklabels=[str(token) for token in tokens],
+        yticklabels=[str(token) for token in tokens],
+        marks=mx.array(tokens) < 2,
+    )
+
+
+# %% trained-maps tags=["tolerance:levels=16"]
+show_attention([5, 3, 0, 7, 2, 1, 9, 4], "Keys: the 0 comes first")
+
+# %% exchanged-maps tags=["tolerance:levels=16"]
+show_attention([5, 3, 1, 7, 2, 0, 9, 4], "Keys: the 1 comes first")
+
+# %% found
+tokens, labels = draw_sequences(1000)
+reader(tokens)
+received = reader.attention.attention_weights.mean(axis=2)  # (sequences, heads, keys)
+on_zero = (received * (tokens == 0)[:, None]).sum(axis=2)  # (sequences, heads)
+on_one = (received * (tokens == 1)[:, None]).sum(axis=2)
+zero_is_first = (labels > 0)[:, None]
+on_first = mx.where(zero_is_first, on_zero, on_one)
+on_last = mx.where(zero_is_first, on_one, on_zero)
+
+# %% found-shares tags=["tolerance:absolute=0.02"]
+shares = [on_zero, on_one, on_first, on_last]
+print("    on 0    on 1   on the first   on the last")
+for h in range(4):
+    means = [share[:, h].mean().item() for share in shares]
+    print(
+        f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
+    )
+
+
+# %% without-positions
+def attention_accuracy(reader, in_scores=True, in_values=True):
+    """Return the share right, with positions in queries and keys, in values, or both."""
+    X = reader.embedding(tokens)
+    X_with_P = reader.positions(X)
+    queries = X_with_P if in_scores else X
+    values = X_with_P if in_values else X
+    Y = reader.attention(queries, queries, values)
+    answers = reader.output(Y.mean(axis=1)).squeeze(-1)
+    return ((answers > 0) == (labels > 0)).mean().item()
+
+
+full_accuracies = [attention_accuracy(reader) for reader in fixed_readers]
+scores_accuracies = [
+    attention_accuracy(reader, in_values=False) for reader in fixed_readers
+]
+values_accuracies = [
+    attention_accuracy(reader, in_scores=False) for reader in fixed_readers
+]
+
+# %% without-positions-shown tags=["tolerance:absolute=0.1"]
+results = {
+    "everywhere": full_accuracies,
+    "in queries and keys alone": scores_accuracies,
+    "in values alone": values_accuracies,
+}
+d2l.print_ranges(results, ["share right"], "positions", digits=3)
+first_reader = [full_accuracies[0], scores_accuracies[0], values_accuracies[0]]
+print("the first reader:", *[f"{share:.3f}" for share in first_reader])
+
+
+# %% learned-positions
 class LearnedPositionalEncoding(nn.Module):
     """A table of positions, trained like every other weight."""
 
@@ -465,195 +520,85 @@ class LearnedPositionalEncoding(nn.Module):
         return X + self.P(mx.arange(X.shape[1]))
 
 
-# %% reader
-class Reader(nn.Module):
-    """Embedding, positions, self-attention, and a yes or no for the sequence."""
-
-    def __init__(self, positions, causal=False, num_hiddens=32):
-        super().__init__()
-        self.embedding = make_table(10, num_hiddens)
-        self.positions, self.causal = positions, causal
-        self.attention = d2l.MultiHeadAttention(num_hiddens, 4, 0)
-        self.output = nn.Sequential(
-            nn.Linear(num_hiddens, num_hiddens), nn.ReLU(), nn.Linear(num_hiddens, 1)
-        )
-
-    def __call__(self, tokens):
-        X = self.positions(self.embedding(tokens))
-        Y = self.attention(X, X, X, causal=self.causal)
-        return self.output(Y.mean(axis=1)).squeeze(-1)
-
-
-# %% train
-def train(make_reader, seed):
-    """Train a reader on sequences of 8 tokens, starting from this seed."""
-    mx.random.seed(seed)
-    reader = make_reader()
-    reader(draw_sequences(1)[0])  # attention takes its sizes from its first input
-    optimizer = optimizers.Adam(learning_rate=0.01, bias_correction=True)
-
-    def loss(tokens, labels):
-        return nn.losses.binary_cross_entropy(reader(tokens), labels, reduction="mean")
-
-    for _ in range(100):
-        _, gradients = nn.value_and_grad(reader, loss)(*draw_sequences(128))
-        optimizer.update(reader, gradients)
-        # MLX computes lazily: without this line, all steps would pile up.
-        mx.eval(reader.parameters(), optimizer.state)
-    return reader
-
-
-reader = train(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
-example = mx.array([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
-reader(example)
-weights = reader.attention.attention_weights
-
-# %% trained-maps tags=["tolerance:levels=16"]
-d2l.show_heatmaps(
-    weights,
-    xlabel="Keys",
-    ylabel="Queries",
-    titles=[f"Head {h + 1}" for h in range(4)],
-    figsize=(8, 4),
-    cmap="Blues",
-)
-
-# %% found
-tokens, labels = draw_sequences(1000)
-reader(tokens)
-received = reader.attention.attention_weights.mean(axis=2)
-# Shares of weight, of shape (sequences, heads).
-zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0, 1))
-zero_is_first = (labels > 0)[:, None]
-first = mx.where(zero_is_first, zero, one)
-last = mx.where(zero_is_first, one, zero)
-
-# %% found-shares tags=["tolerance:absolute=0.02"]
-print("    on 0    on 1   on the first   on the last")
-for h in range(4):
-    means = [share[:, h].mean().item() for share in (zero, one, first, last)]
-    print(
-        f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
-    )
-
-
-# %% without-positions
-def attention_accuracy(queries, keys, values):
-    Y = reader.attention(queries, keys, values)
-    answers = reader.output(Y.mean(axis=1)).squeeze(-1)
-    return ((answers > 0) == (labels > 0)).mean().item()
-
-
-X = reader.embedding(tokens)
-X_with_P = reader.positions(X)
-full_accuracy = attention_accuracy(X_with_P, X_with_P, X_with_P)
-scores_accuracy = attention_accuracy(X_with_P, X_with_P, X)
-values_accuracy = attention_accuracy(X, X, X_with_P)
-
-# %% without-positions-shown tags=["tolerance:absolute=0.02"]
-print(f"share right, positions everywhere:                {full_accuracy:.3f}")
-print(f"share right, positions in queries and keys alone: {scores_accuracy:.3f}")
-print(f"share right, positions in values alone:           {values_accuracy:.3f}")
-
-
-# %% five-readers
+# %% accuracies
 # The same sequences for every reader.
-tests = {length: draw_sequences(500, length) for length in (8, 16, 32, 64)}
+lengths = [8, 16, 32, 64]
+tests = [draw_sequences(500, length) for length in lengths]
 
 
-def accuracy(reader, length):
-    """Return the share of sequences of this length that the reader gets right."""
-    tokens, labels = tests[length]
-    return ((reader(tokens) > 0) == (labels > 0)).mean().item()
+def accuracies(reader):
+    """Return the share of sequences that the reader gets right, for each length."""
+    shares = []
+    for tokens, labels in tests:
+        is_right = (reader(tokens) > 0) == (labels > 0)
+        shares.append(is_right.mean().item())
+    return shares
 
 
-def rotary_reader():
-    reader = Reader(nn.Identity())
-    reader.attention.attention = RotaryAttention(0)
-    return reader
+# %% fifteen-readers
+def learned_reader():
+    return Reader(LearnedPositionalEncoding(32, max_len=64))
 
 
-readers = {
-    "fixed": lambda: Reader(d2l.PositionalEncoding(32, 0)),
-    "learned": lambda: Reader(LearnedPositionalEncoding(32, max_len=64)),
-    "rotary": rotary_reader,
-    "mask": lambda: Reader(nn.Identity(), causal=True),
-    "fixed_mask": lambda: Reader(d2l.PositionalEncoding(32, 0), causal=True),
-}
+def causal_reader():
+    return Reader(nn.Identity(), causal=True)
 
-# %% past-the-end
-results = {name: [] for name in readers}
-for name, make_reader in readers.items():
-    for seed in range(5):
-        reader = train(make_reader, seed)
-        results[name].append([accuracy(reader, length) for length in tests])
 
-# %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
-names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-xs = [[*tests]] * len(names)
-ys = []
-print("".join(f"{length:>15}" for length in tests), "  tokens")
-for name, runs in zip(names, results.values(), strict=True):
-    by_length = list(zip(*runs, strict=True))
-    medians = [statistics.median(shares) for shares in by_length]
-    ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
-    print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
-    print("".join(f"{text:>15}" for text in ranges))
-    ys.append(medians)
-for i, length in enumerate(tests):  # the ranges, as bars beside each other
-    for j, runs in enumerate(results.values()):
-        xs.append([length + j / 2] * 2)
-        ys.append([min(run[i] for run in runs), max(run[i] for run in runs)])
-d2l.plot(
-    xs,
-    ys,
+runs = [
+    [accuracies(reader) for reader in fixed_readers],
+    [accuracies(train(learned_reader, seed)) for seed in range(5)],
+    [accuracies(train(causal_reader, seed)) for seed in range(5)],
+]
+
+# %% past-the-end tags=["tolerance:absolute=0.25", "tolerance:points=50"]
+names = ["fixed encoding", "learned table", "causal mask"]
+results = dict(zip(names, runs, strict=True))
+d2l.print_ranges(results, lengths, "tokens")
+d2l.plot_ranges(
+    lengths,
+    results,
     xlabel="Tokens (trained on 8)",
     ylabel="Share right",
     ylim=(0, 1.05),
-    figsize=(6, 4),
-    legend=names,
 )
-# The default location, "best", depends on the numbers.
-d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
-X, b_k = mx.random.normal((1, 4, 8)), mx.random.normal((8,))
+X = mx.random.normal((1, 4, 8))
+b_k = mx.random.normal((8,))
 scores = X @ X.mT
 shifted = X @ (X + b_k).mT
-difference = mx.softmax(scores, axis=-1) - mx.softmax(shifted, axis=-1)
-difference = difference.abs().max()
+difference = (mx.softmax(scores, axis=-1) - mx.softmax(shifted, axis=-1)).abs().max()
 
 # %% solution-bias-shown
 print(f"scores differ by up to {(scores - shifted).abs().max():.2f}")
 print(f"weights differ by up to {difference:.5f}")
 
 
-# %% solution-stacking
-norm = mx.linalg.norm
-
-
+# %% solution-diversity
 def diversity(X):
     """Return the norm of the deviations from the mean token, divided by the norm of X."""
-    return (norm(X - X.mean(axis=1, keepdims=True)) / norm(X)).item()
+    deviations = X - X.mean(axis=1, keepdims=True)
+    return (mx.linalg.norm(deviations) / mx.linalg.norm(X)).item()
 
 
-def stack_up(layers, skip=False, sharpness=1):
+def stack_up(X, layers, skip=False, sharpness=1):
     """Return the diversity before the first layer, and after each."""
-    X = d2l.PositionalEncoding(64, 0)(start)
     curve = [diversity(X)]
     for layer in layers:
         pooled = layer(sharpness * X, X, X)
-        X = pooled + X if skip else pooled * norm(X) / norm(pooled)
+        X = X + pooled if skip else pooled * mx.linalg.norm(X) / mx.linalg.norm(pooled)
         curve.append(diversity(X))
     return curve
 
 
+# %% solution-stacking
 start = mx.random.normal((1, 16, 64))
-blocks = [d2l.MultiHeadAttention(64, 4, 0) for _ in range(8)]
+X = d2l.PositionalEncoding(64, dropout=0)(start)
+blocks = [d2l.MultiHeadAttention(64, 64, 64, 64, 4, dropout=0) for _ in range(8)]
 curves = [
-    stack_up(blocks),
-    stack_up(blocks, sharpness=10),
-    stack_up(blocks, skip=True),
+    stack_up(X, blocks),
+    stack_up(X, blocks, sharpness=10),
+    stack_up(X, blocks, skip=True),
 ]
 
 # %% solution-stacking-figure
@@ -682,10 +627,14 @@ tokens, _ = draw_sequences(500)
 difference = (reader(tokens) - reader(mirror(tokens))).abs().max().item()
 print(f"largest difference between the answers to both: {difference:.5f}")
 
+
 # %% solution-causal
-causal_lens = mx.arange(1, n + 1)[None]  # (batch, queries)
+def causal_attention(X):
+    return small_attention(X, X, X, causal=True)
+
+
 X = mx.random.normal((1, n, d))
-causal_map = influence(lambda X: small_attention(X, X, X, causal_lens), X)
+causal_map = influence(causal_attention, X)
 
 # %% solution-causal-map
 print("any influence of the future:", "yes" if mx.triu(causal_map, 1).any() else "no")
@@ -697,10 +646,15 @@ d2l.show_heatmaps(
     cmap="Blues",
 )
 
+
 # %% solution-fading
+def shrinking_rnn(X):
+    return rnn(X, 0.8 * W_hh)
+
+
 n_far = 24
 X = mx.random.normal((1, n_far, d))
-fading_layers = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading_layers = [rnn, shrinking_rnn, self_attention]
 fading_curves = [influence(layer, X)[:, 0] for layer in fading_layers]
 
 # %% solution-fading-figure
@@ -719,91 +673,18 @@ d2l.plot(
 # %% solution-dilated
 def count_layers(n, growth):
     """Count layers with k = 3 until the first of n tokens reaches the last output."""
-    signal, kernel, depth = mx.zeros((1, n, 1)), mx.ones((1, 3, 1)), 0
+    signal = mx.zeros((1, n, 1))
     signal[:, 0] = 1
+    kernel = mx.ones((1, 3, 1))
+    depth = 0
     while signal[0, -1, 0] == 0:
         step = growth**depth
         signal = mx.conv1d(signal, kernel, padding=step, dilation=step)
-        signal, depth = mx.minimum(signal, 1), depth + 1  # 1 if it arrives, else 0
+        signal = mx.minimum(signal, 1)  # 1 if it arrives, else 0
+        depth += 1
     return depth
 
 
 print("   n   plain  dilated")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{count_layers(length, 1):>8}{count_layers(length, 3):>9}")
-
-# %% solution-decoding
-layer, encoding = small_attention, PositionalEncoding(d, 0)
-
-
-def decode_token(x, keys, values):
-    """Return the output of a new token, and the cache with its key and value."""
-    keys = mx.concatenate([keys, layer.W_k(x)], axis=1)
-    values = mx.concatenate([values, layer.W_v(x)], axis=1)
-    # cut into heads; transpose_output puts them together again
-    heads = [layer.transpose_qkv(array) for array in (layer.W_q(x), keys, values)]
-    pooled = layer.transpose_output(layer.attention(*heads))
-    return layer.W_o(pooled), keys, values
-
-
-tokens = mx.random.normal((1, n, d))
-keys = values = tokens[:, :0]  # the cache, still empty
-outputs = []
-for i in range(n):
-    x = encoding(tokens[:, i : i + 1], offset=i)
-    y, keys, values = decode_token(x, keys, values)
-    outputs.append(y)
-
-# %% solution-decoding-cost
-full_input = encoding(tokens)
-full_output = layer(full_input, full_input, full_input, causal_lens)
-difference = (full_output - mx.concatenate(outputs, axis=1)).abs().max()
-print(f"largest difference: {difference:.5f}")
-print("tokens  without cache  with cache")
-for length in (10, 100, 1000):
-    x, all_tokens = mx.zeros((1, 1, d)), mx.zeros((1, length, d))
-    cache = mx.zeros((1, length - 1, d))
-    plain_count = d2l.multiply_adds(layer, x, all_tokens, all_tokens)
-    cached_count = d2l.multiply_adds(
-        lambda *inputs: decode_token(*inputs)[0], x, cache, cache
-    )
-    print(f"{length:>6}{plain_count:>15,}{cached_count:>12,}")
-
-
-# %% solution-relative
-class RelativeAttention(nn.Module):
-    """Attention that adds to each key a learned vector for its distance."""
-
-    def __init__(self, num_hiddens, max_distance):
-        super().__init__()
-        self.W_q, self.W_k, self.W_v = (
-            nn.Linear(num_hiddens, num_hiddens, bias=False) for _ in range(3)
-        )
-        self.table = make_table(2 * max_distance + 1, num_hiddens)
-        self.max_distance = max_distance
-
-    def scores(self, X):
-        Q, K, position = self.W_q(X), self.W_k(X), mx.arange(X.shape[1])
-        distance = position[:, None] - position  # i - j
-        far = self.max_distance
-        row = mx.clip(distance, -far, far) + far
-        keys = K[:, None] + self.table(row)  # (batch, queries, keys, num_hiddens)
-        return (Q[:, :, None] * keys).sum(axis=-1) / math.sqrt(X.shape[-1])
-
-    def __call__(self, X):
-        return mx.softmax(self.scores(X), axis=-1) @ self.W_v(X)
-
-
-four_tokens = mx.random.normal((1, 4, d))
-relative = RelativeAttention(d, max_distance=3)
-middle_tokens = mx.random.normal((1, 3, d))
-# The four tokens are at 0 to 3 and at 7 to 10.
-repeated = mx.concatenate([four_tokens, middle_tokens, four_tokens], axis=1)
-scores = relative.scores(repeated)[0]
-reversed_output = relative(four_tokens[:, ::-1])[:, ::-1]
-
-# %% solution-relative-shown
-difference = (scores[:4, :4] - scores[7:, 7:]).abs().max()
-print(f"scores at 0 and at 7: largest difference {difference:.5f}")
-difference = (relative(four_tokens) - reversed_output).abs().max()
-print(f"in the other order: largest difference {difference:.2f}")

@@ -3,7 +3,6 @@
 
 # %% setup
 import math
-import statistics
 
 import torch
 from torch import nn
@@ -15,7 +14,7 @@ _ = torch.manual_seed(0)
 # %% six-words
 sentence = "the cat sat because it purred"
 # How thing-like a word is, and how action-like.
-X = torch.tensor([[0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]]).float()
+X = torch.tensor([[0.0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
 
 query = X[4]  # the fifth word
 scores = X @ query  # how well does each word fit?
@@ -40,89 +39,25 @@ print_rows(weights, weights @ X, "the cat sat because it purred")
 
 # %% three-roles
 W_q = torch.tensor([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
-W_k = W_v = torch.eye(2)
+W_k = torch.eye(2)
+W_v = torch.eye(2)
 
-Q, K, V = X @ W_q, X @ W_k, X @ W_v
+Q = X @ W_q
+K = X @ W_k
+V = X @ W_v
 weights = (Q @ K.T).softmax(dim=-1)
 print_rows(weights, weights @ V, "the cat sat because it purred")
 
-# %% saturation
-widths = [2**power for power in range(2, 11)]
-plain, scaled = [], []  # for each width, scores of shape (queries, keys)
-for width in widths:
-    queries, keys = torch.randn(1000, 1, width), torch.randn(1000, 10, width)
-    plain.append((queries * keys).sum(dim=-1))
-    scaled.append(plain[-1] / math.sqrt(width))
-
-# %% scaling
-for i in (0, 4, 8):
-    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
-        largest = scores.softmax(dim=-1).amax(dim=1).mean()
-        print(
-            f"d = {widths[i]:>4}: spread {scores.std():5.2f}"
-            f", largest weight {largest:.2f}  {name}"
-        )
-
-
-# %% slopes
-def slope(scores):
-    """Return the norm of the softmax's derivative: the median over the queries."""
-    weights = scores.softmax(dim=-1)
-    outer = weights[:, :, None] * weights[:, None]  # (queries, keys, keys)
-    return (torch.diag_embed(weights) - outer).norm(dim=(1, 2)).median()
-
-
-d2l.plot(
-    [math.log2(width) for width in widths],
-    [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
-    xlabel="log2(d)",
-    ylabel="Norm of the derivative",
-    ylim=(0, 0.4),
-    figsize=(6, 2.5),
-    legend=["unscaled", "scaled"],
-)
-
 # %% shape-check
 num_hiddens, num_heads = 100, 5
-attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
+attention = d2l.MultiHeadAttention(
+    num_hiddens, num_hiddens, num_hiddens, num_hiddens, num_heads, dropout=0.5
+)
 attention.eval()
 
 X = torch.ones((2, 4, num_hiddens))
 valid_lens = torch.tensor([3, 2])
 tuple(attention(X, X, X, valid_lens).shape)
-
-
-# %% by-hand
-def attend_manually(X, valid_len):
-    """Compute the formula, head by head, for one sequence."""
-    projections = (attention.W_q, attention.W_k, attention.W_v)
-    Q, K, V = (W(X).chunk(num_heads, dim=-1) for W in projections)
-    masked = torch.arange(len(X)) >= valid_len
-    heads = []
-    for q, k, v in zip(Q, K, V, strict=True):
-        scores = q @ k.T / math.sqrt(q.shape[-1])
-        heads.append(scores.masked_fill(masked, -math.inf).softmax(dim=-1) @ v)
-    return attention.W_o(torch.cat(heads, dim=-1))
-
-
-X = torch.randn(2, 4, num_hiddens)
-Y = attention(X, X, X, valid_lens)
-manual_output = torch.stack([attend_manually(X[i], valid_lens[i]) for i in range(2)])
-
-# %% by-hand-difference
-print(f"largest number in Y:  {Y.abs().max():.5f}")
-print(f"largest difference:   {(Y - manual_output).abs().max():.5f}")
-
-# %% weights-heatmaps
-weights = attention.attention_weights  # (batch, heads, queries, keys)
-d2l.show_heatmaps(
-    weights,
-    xlabel="Keys",
-    ylabel="Queries",
-    titles=[f"Head {h + 1}" for h in range(num_heads)],
-    figsize=(8, 3.5),
-    cmap="Blues",
-)
 
 # %% six-tokens
 tokens = torch.randn(1, 6, num_hiddens)
@@ -157,7 +92,8 @@ for name, layer in (
 n, d, k = 10, 16, 3
 
 conv = nn.Conv1d(d, d, k, padding=k // 2, bias=False)
-W_xh, W_hh = (nn.init.orthogonal_(torch.empty(d, d)) for _ in range(2))
+W_xh = nn.init.orthogonal_(torch.empty(d, d))
+W_hh = nn.init.orthogonal_(torch.empty(d, d))
 
 
 def cnn(X):
@@ -165,7 +101,8 @@ def cnn(X):
 
 
 def rnn(X, W_hh=W_hh):
-    H, outputs = torch.zeros_like(X[:, 0]), []
+    H = torch.zeros(X.shape[0], d)
+    outputs = []
     for x in X.unbind(dim=1):
         H = torch.tanh(x @ W_xh + H @ W_hh)
         outputs.append(H)
@@ -173,16 +110,17 @@ def rnn(X, W_hh=W_hh):
 
 
 # %% three-layers
-small_attention = d2l.MultiHeadAttention(d, 2, 0)
+small_attention = d2l.MultiHeadAttention(d, d, d, d, num_heads=2, dropout=0)
 
 
 def self_attention(X):
     return small_attention(X, X, X)
 
 
-layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
+layers = [cnn, rnn, self_attention]
 X = torch.randn(1, n, d)
-{name: tuple(layer(X).shape) for name, layer in layers.items()}
+for layer in layers:
+    print(tuple(layer(X).shape))
 
 
 # %% influence
@@ -192,7 +130,7 @@ def influence(layer, X):
     return jacobian[0, :, :, 0].norm(dim=(1, 3))  # over the numbers of y_i, and of x_j
 
 
-maps = [influence(layer, X) for layer in layers.values()]
+maps = [influence(layer, X) for layer in layers]
 
 # %% influence-heatmaps
 names = ["CNN", "RNN", "Self-attention"]
@@ -221,8 +159,8 @@ def stack(depth):
 influences = [influence(stack(depth), X) for depth in range(1, 5)]
 
 # %% reach
-sources = [f"x_{j + 1}" for j in influences[1][2].nonzero().flatten().tolist()]
-print("two layers: y_3 depends on", ", ".join(sources))
+sources = influences[1][2].nonzero().flatten() + 1
+print("two layers: y_3 depends on", ", ".join(f"x_{j}" for j in sources))
 for depth, m in enumerate(influences, 1):
     print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
 
@@ -235,26 +173,29 @@ def print_row(length, values):
 print("   n             CNN             RNN  Self-attention")
 for length in (4, 8, 16, 32):
     X = torch.zeros(1, length, d)
-    print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
+    print_row(length, [d2l.longest_chain(layer, X) for layer in layers])
 
 # %% multiply-adds
 print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
     X = torch.zeros(1, length, d)
-    counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
-    attention_count = 4 * length * d**2 + 2 * length**2 * d
-    agree = counts == [k * length * d**2, 2 * length * d**2, attention_count]
-    print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
-
+    counts = [d2l.multiply_adds(layer, X) for layer in layers]
+    predicted = [
+        k * length * d**2,
+        2 * length * d**2,
+        4 * length * d**2 + 2 * length**2 * d,
+    ]
+    texts = [f"{count:,}" for count in counts]
+    print_row(length, [*texts, "yes" if counts == predicted else "no"])
 
 # %% binary
 for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
+    print(f"{i} in binary is {i:03b}")
 
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """Return P, with a row for each position; pairs of columns share a frequency."""
+    """Return P (num_positions, num_hiddens); pairs of columns share a frequency."""
     # In double precision: the sine of a large angle needs the digits.
     position = torch.arange(num_positions, dtype=torch.float64)[:, None]
     column = torch.arange(num_hiddens, dtype=torch.float64)
@@ -263,7 +204,8 @@ def sinusoids(num_positions, num_hiddens):
 
 
 for i, row in enumerate(sinusoids(3, 4)):
-    print(i, [f"{x:.2f}" for x in row])
+    numbers = " ".join(f"{x:5.2f}" for x in row)
+    print(f"{i}  {numbers}")
 
 
 # %% positional-encoding
@@ -277,7 +219,8 @@ class PositionalEncoding(nn.Module):
         self.register_buffer("P", P, persistent=False)
 
     def forward(self, X, offset=0):
-        end, max_len = offset + X.shape[1], self.P.shape[1]
+        end = offset + X.shape[1]
+        max_len = self.P.shape[1]
         if offset < 0 or end > max_len:
             raise ValueError(
                 f"positions {offset} to {end - 1}, expected 0 to {max_len - 1}"
@@ -300,26 +243,29 @@ print(f"with positions: largest difference {difference:.4f}")
 # %% scale-and-sum
 d_model = 512
 ids = torch.randint(1000, (1, 60))
-default_embedding = nn.Embedding(1000, d_model)
-small = nn.Embedding(1000, d_model)
-nn.init.normal_(small.weight, std=d_model**-0.5)
-
-scaled_up = small(ids) * math.sqrt(d_model)
+embedding = nn.Embedding(1000, d_model)
+nn.init.normal_(embedding.weight, std=d_model**-0.5)
+scaled = embedding(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
-lengths = [
-    vectors.norm(dim=-1).mean().item()
-    for vectors in (small(ids), scaled_up, encoding.P[0, :60], encoding(scaled_up))
+
+vectors = [
+    embedding(ids),
+    scaled,
+    encoding.P[:, :60],
+    encoding(scaled),
+    nn.Embedding(1000, d_model)(ids),
 ]
-default_length = default_embedding(ids).norm(dim=-1).mean().item()
 
 # %% lengths
-for length, name in zip(
-    lengths,
-    ["embedding", "scaled by sqrt(d)", "encoding", "sum of these two"],
-    strict=True,
-):
-    print(f"{length:6.2f}  {name}")
-print(f"{default_length:6.2f}  embedding, as PyTorch draws it")
+names = [
+    "embedding",
+    "scaled by sqrt(d)",
+    "encoding",
+    "sum of these two",
+    "embedding, as PyTorch draws it",
+]
+for name, X in zip(names, vectors, strict=True):
+    print(f"{X.norm(dim=-1).mean():6.2f}  {name}")
 
 # %% column-plot
 num_steps, width = 60, 32
@@ -367,16 +313,18 @@ print(f"largest gap at any one distance: {gap:.4f}")
 
 # %% rotation
 def turn(X, angle):
-    """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
-    x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
-    sin, cos = torch.sin(angle), torch.cos(angle)
+    """Turn the pairs (sine, cosine) of columns by one angle each, in radians."""
+    x, y = X[..., 0::2], X[..., 1::2]
+    sin, cos = angle.sin(), angle.cos()
     return torch.stack([x * cos + y * sin, y * cos - x * sin], dim=-1).flatten(-2)
 
 
-for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
-    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
+rows = {"3": P[3], "3, turned by 5": turn(P[3], 5 * omega), "8": P[8]}
+for name, row in rows.items():
+    numbers = " ".join(f"{x:7.4f}" for x in row[:4])
+    print(f"{numbers}   row {name}")
 largest = 0
-for delta in (1, 2, 5, 10, 30, -5):
+for delta in [1, 2, 5, 10, 30, -5]:
     i = torch.arange(max(0, -delta), num_steps - max(0, delta))
     residual = turn(P[i], delta * omega) - P[i + delta]
     largest = max(largest, residual.abs().max().item())
@@ -384,8 +332,10 @@ print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
 # %% five-back
 # To get a map's matrix, apply the map to the rows of the identity.
-W_q, W_k = turn(torch.eye(width), -5 * omega), 4 * torch.eye(width)
-Q, K = P[:20] @ W_q, P[:20] @ W_k
+W_q = turn(torch.eye(width), -5 * omega)
+W_k = 4 * torch.eye(width)
+Q = P[:20] @ W_q
+K = P[:20] @ W_k
 back_weights = (Q @ K.T / math.sqrt(width)).softmax(dim=-1)
 d2l.show_heatmaps(
     back_weights[None, None],
@@ -396,44 +346,143 @@ d2l.show_heatmaps(
 )
 
 
-# %% rotary
-class RotaryAttention(d2l.DotProductAttention):
-    """Attention that first turns queries and keys by their positions."""
-
-    def forward(self, queries, keys, values, valid_lens=None):
-        queries, keys = self.rotate(queries), self.rotate(keys)
-        return super().forward(queries, keys, values, valid_lens)
-
-    def rotate(self, X):
-        position = torch.arange(X.shape[1])[:, None]
-        pair = torch.arange(X.shape[2] // 2)
-        return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
-
-
-# %% rotary-scores
-q, k_ = torch.randn(2, 1, width)
-rotary = RotaryAttention(0)
-Q, K = rotary.rotate(q.expand(1, 60, width)), rotary.rotate(k_.expand(1, 60, width))
-scores = (Q @ K.mT)[0]
-diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
-
-# %% rotary-check
-gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
-print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
-print(f"largest gap at any one distance: {gap:.4f}")
-
-
 # %% task
 def draw_sequences(count, length=8):
-    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first.
+
+    Return tokens (count, length), and count labels: 1 if so, else 0.
+    """
     tokens = torch.randint(2, 10, (count, length))
     positions = torch.rand(count, length).argsort(dim=1)[:, :2]  # two different ones
-    tokens.scatter_(1, positions, torch.tensor([0, 1]).expand(count, 2))  # the 0, the 1
+    tokens.scatter_(1, positions[:, :1], 0)
+    tokens.scatter_(1, positions[:, 1:], 1)
     return tokens, (positions[:, 0] < positions[:, 1]).float()
 
 
 for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
+
+
+# %% reader
+class Reader(nn.Module):
+    """Embedding, positions, self-attention, and a yes or no for the sequence."""
+
+    def __init__(self, positions, causal=False, num_hiddens=32, num_heads=4):
+        super().__init__()
+        self.embedding = nn.Embedding(10, num_hiddens)
+        self.positions = positions
+        self.causal = causal
+        self.attention = d2l.MultiHeadAttention(
+            num_hiddens, num_hiddens, num_hiddens, num_hiddens, num_heads, dropout=0
+        )
+        self.output = nn.Sequential(
+            nn.Linear(num_hiddens, num_hiddens), nn.ReLU(), nn.Linear(num_hiddens, 1)
+        )
+
+    def forward(self, tokens):
+        X = self.positions(self.embedding(tokens))
+        Y = self.attention(X, X, X, causal=self.causal)
+        return self.output(Y.mean(dim=1)).squeeze(-1)
+
+
+def fixed_reader():
+    return Reader(d2l.PositionalEncoding(32, dropout=0))
+
+
+# %% train
+def train(make_reader, seed):
+    """Train a reader on sequences of 8 tokens, starting from this seed."""
+    torch.manual_seed(seed)
+    reader = make_reader()
+    optimizer = torch.optim.Adam(reader.parameters(), lr=8e-3)
+    for _ in range(120):
+        tokens, labels = draw_sequences(128)
+        loss = nn.functional.binary_cross_entropy_with_logits(reader(tokens), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return reader
+
+
+fixed_readers = [train(fixed_reader, seed) for seed in range(5)]
+reader = fixed_readers[0]
+
+
+# %% show-attention
+def show_attention(tokens, xlabel):
+    """Show what each token attends to, with frames around the 0 and the 1."""
+    with torch.no_grad():
+        reader(torch.tensor([tokens]))
+    d2l.show_heatmaps(
+        reader.attention.attention_weights,
+        xlabel=xlabel,
+        ylabel="Queries",
+        titles=[f"Head {h + 1}" for h in range(4)],
+        figsize=(8, 2.5),
+        cmap="Blues",
+        xticklabels=[str(token) for token in tokens],
+        yticklabels=[str(token) for token in tokens],
+        marks=torch.tensor(tokens) < 2,
+    )
+
+
+# %% trained-maps tags=["tolerance:levels=16"]
+show_attention([5, 3, 0, 7, 2, 1, 9, 4], "Keys: the 0 comes first")
+
+# %% exchanged-maps tags=["tolerance:levels=16"]
+show_attention([5, 3, 1, 7, 2, 0, 9, 4], "Keys: the 1 comes first")
+
+# %% found
+tokens, labels = draw_sequences(1000)
+with torch.no_grad():
+    reader(tokens)
+received = reader.attention.attention_weights.mean(dim=2)  # (sequences, heads, keys)
+on_zero = (received * (tokens == 0)[:, None]).sum(dim=2)  # (sequences, heads)
+on_one = (received * (tokens == 1)[:, None]).sum(dim=2)
+zero_is_first = (labels > 0)[:, None]
+on_first = torch.where(zero_is_first, on_zero, on_one)
+on_last = torch.where(zero_is_first, on_one, on_zero)
+
+# %% found-shares tags=["tolerance:absolute=0.02"]
+shares = [on_zero, on_one, on_first, on_last]
+print("    on 0    on 1   on the first   on the last")
+for h in range(4):
+    means = [share[:, h].mean() for share in shares]
+    print(
+        f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
+    )
+
+
+# %% without-positions
+def attention_accuracy(reader, in_scores=True, in_values=True):
+    """Return the share right, with positions in queries and keys, in values, or both."""
+    with torch.no_grad():
+        X = reader.embedding(tokens)
+        X_with_P = reader.positions(X)
+        queries = X_with_P if in_scores else X
+        values = X_with_P if in_values else X
+        Y = reader.attention(queries, queries, values)
+        answers = reader.output(Y.mean(dim=1)).squeeze(-1)
+    return ((answers > 0) == (labels > 0)).float().mean().item()
+
+
+full_accuracies = [attention_accuracy(reader) for reader in fixed_readers]
+scores_accuracies = [
+    attention_accuracy(reader, in_values=False) for reader in fixed_readers
+]
+values_accuracies = [
+    attention_accuracy(reader, in_scores=False) for reader in fixed_readers
+]
+
+# %% without-positions-shown tags=["tolerance:absolute=0.1"]
+results = {
+    "everywhere": full_accuracies,
+    "in queries and keys alone": scores_accuracies,
+    "in values alone": values_accuracies,
+}
+d2l.print_ranges(results, ["share right"], "positions", digits=3)
+first_reader = [full_accuracies[0], scores_accuracies[0], values_accuracies[0]]
+print("the first reader:", *[f"{share:.3f}" for share in first_reader])
 
 
 # %% learned-positions
@@ -445,161 +494,56 @@ class LearnedPositionalEncoding(nn.Module):
         self.P = nn.Embedding(max_len, num_hiddens)
 
     def forward(self, X):
-        return X + self.P(torch.arange(X.shape[1]))
+        position = torch.arange(X.shape[1], device=X.device)
+        return X + self.P(position)
 
 
-# %% reader
-class Reader(nn.Module):
-    """Embedding, positions, self-attention, and a yes or no for the sequence."""
-
-    def __init__(self, positions, causal=False, num_hiddens=32):
-        super().__init__()
-        self.embedding = nn.Embedding(10, num_hiddens)
-        self.positions, self.causal = positions, causal
-        self.attention = d2l.MultiHeadAttention(num_hiddens, 4, 0)
-        self.output = nn.Sequential(
-            nn.Linear(num_hiddens, num_hiddens), nn.ReLU(), nn.Linear(num_hiddens, 1)
-        )
-
-    def forward(self, tokens):
-        X = self.positions(self.embedding(tokens))
-        Y = self.attention(X, X, X, causal=self.causal)
-        return self.output(Y.mean(dim=1)).squeeze(-1)
-
-
-# %% train
-def train(make_reader, seed):
-    """Train a reader on sequences of 8 tokens, starting from this seed."""
-    torch.manual_seed(seed)
-    reader = make_reader()
-    reader(draw_sequences(1)[0])  # attention takes its sizes from its first input
-    optimizer = torch.optim.Adam(reader.parameters(), lr=8e-3, fused=True)
-    for _ in range(120):
-        tokens, labels = draw_sequences(128)
-        loss = nn.functional.binary_cross_entropy_with_logits(reader(tokens), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return reader
-
-
-reader = train(lambda: Reader(d2l.PositionalEncoding(32, 0)), seed=0)
-example = torch.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
-reader(example)
-weights = reader.attention.attention_weights.detach()
-
-# %% trained-maps tags=["tolerance:levels=16"]
-d2l.show_heatmaps(
-    weights,
-    xlabel="Keys",
-    ylabel="Queries",
-    titles=[f"Head {h + 1}" for h in range(4)],
-    figsize=(8, 4),
-    cmap="Blues",
-)
-
-# %% found
-tokens, labels = draw_sequences(1000)
-reader(tokens)
-received = reader.attention.attention_weights.detach().mean(dim=2)
-# Shares of weight, of shape (sequences, heads).
-zero, one = ((received * (tokens == token)[:, None]).sum(dim=2) for token in (0, 1))
-zero_is_first = (labels > 0)[:, None]
-first = torch.where(zero_is_first, zero, one)
-last = torch.where(zero_is_first, one, zero)
-
-# %% found-shares tags=["tolerance:absolute=0.02"]
-print("    on 0    on 1   on the first   on the last")
-for h in range(4):
-    means = [share[:, h].mean() for share in (zero, one, first, last)]
-    print(
-        f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
-    )
-
-
-# %% without-positions
-def attention_accuracy(queries, keys, values):
-    with torch.no_grad():
-        Y = reader.attention(queries, keys, values)
-        answers = reader.output(Y.mean(dim=1)).squeeze(-1)
-    return ((answers > 0) == (labels > 0)).float().mean()
-
-
-X = reader.embedding(tokens)
-X_with_P = reader.positions(X)
-full_accuracy = attention_accuracy(X_with_P, X_with_P, X_with_P)
-scores_accuracy = attention_accuracy(X_with_P, X_with_P, X)
-values_accuracy = attention_accuracy(X, X, X_with_P)
-
-# %% without-positions-shown tags=["tolerance:absolute=0.02"]
-print(f"share right, positions everywhere:                {full_accuracy:.3f}")
-print(f"share right, positions in queries and keys alone: {scores_accuracy:.3f}")
-print(f"share right, positions in values alone:           {values_accuracy:.3f}")
-
-
-# %% five-readers
+# %% accuracies
 # The same sequences for every reader.
-tests = {length: draw_sequences(500, length) for length in (8, 16, 32, 64)}
+lengths = [8, 16, 32, 64]
+tests = [draw_sequences(500, length) for length in lengths]
 
 
-def accuracy(reader, length):
-    """Return the share of sequences of this length that the reader gets right."""
-    tokens, labels = tests[length]
-    with torch.no_grad():
-        return ((reader(tokens) > 0) == (labels > 0)).float().mean().item()
+def accuracies(reader):
+    """Return the share of sequences that the reader gets right, for each length."""
+    shares = []
+    for tokens, labels in tests:
+        with torch.no_grad():
+            is_right = (reader(tokens) > 0) == (labels > 0)
+        shares.append(is_right.float().mean().item())
+    return shares
 
 
-def rotary_reader():
-    reader = Reader(nn.Identity())
-    reader.attention.attention = RotaryAttention(0)
-    return reader
+# %% fifteen-readers
+def learned_reader():
+    return Reader(LearnedPositionalEncoding(32, max_len=64))
 
 
-readers = {
-    "fixed": lambda: Reader(d2l.PositionalEncoding(32, 0)),
-    "learned": lambda: Reader(LearnedPositionalEncoding(32, max_len=64)),
-    "rotary": rotary_reader,
-    "mask": lambda: Reader(nn.Identity(), causal=True),
-    "fixed_mask": lambda: Reader(d2l.PositionalEncoding(32, 0), causal=True),
-}
+def causal_reader():
+    return Reader(nn.Identity(), causal=True)
 
-# %% past-the-end
-results = {name: [] for name in readers}
-for name, make_reader in readers.items():
-    for seed in range(5):
-        reader = train(make_reader, seed)
-        results[name].append([accuracy(reader, length) for length in tests])
 
-# %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
-names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-xs = [[*tests]] * len(names)
-ys = []
-print("".join(f"{length:>15}" for length in tests), "  tokens")
-for name, runs in zip(names, results.values(), strict=True):
-    by_length = list(zip(*runs, strict=True))
-    medians = [statistics.median(shares) for shares in by_length]
-    ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
-    print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
-    print("".join(f"{text:>15}" for text in ranges))
-    ys.append(medians)
-for i, length in enumerate(tests):  # the ranges, as bars beside each other
-    for j, runs in enumerate(results.values()):
-        xs.append([length + j / 2] * 2)
-        ys.append([min(run[i] for run in runs), max(run[i] for run in runs)])
-d2l.plot(
-    xs,
-    ys,
+runs = [
+    [accuracies(reader) for reader in fixed_readers],
+    [accuracies(train(learned_reader, seed)) for seed in range(5)],
+    [accuracies(train(causal_reader, seed)) for seed in range(5)],
+]
+
+# %% past-the-end tags=["tolerance:absolute=0.25", "tolerance:points=50"]
+names = ["fixed encoding", "learned table", "causal mask"]
+results = dict(zip(names, runs, strict=True))
+d2l.print_ranges(results, lengths, "tokens")
+d2l.plot_ranges(
+    lengths,
+    results,
     xlabel="Tokens (trained on 8)",
     ylabel="Share right",
     ylim=(0, 1.05),
-    figsize=(6, 4),
-    legend=names,
 )
-# The default location, "best", depends on the numbers.
-d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
-X, b_k = torch.randn(1, 4, 8), torch.randn(8)
+X = torch.randn(1, 4, 8)
+b_k = torch.randn(8)
 scores = X @ X.mT
 shifted = X @ (X + b_k).mT
 difference = (scores.softmax(dim=-1) - shifted.softmax(dim=-1)).abs().max()
@@ -609,30 +553,31 @@ print(f"scores differ by up to {(scores - shifted).abs().max():.2f}")
 print(f"weights differ by up to {difference:.5f}")
 
 
-# %% solution-stacking
+# %% solution-diversity
 def diversity(X):
     """Return the norm of the deviations from the mean token, divided by the norm of X."""
     return ((X - X.mean(dim=1, keepdim=True)).norm() / X.norm()).item()
 
 
-def stack_up(layers, skip=False, sharpness=1):
+def stack_up(X, layers, skip=False, sharpness=1):
     """Return the diversity before the first layer, and after each."""
-    X = d2l.PositionalEncoding(64, 0)(start)
     curve = [diversity(X)]
     for layer in layers:
         pooled = layer(sharpness * X, X, X)
-        X = pooled + X if skip else pooled * X.norm() / pooled.norm()
+        X = X + pooled if skip else pooled * X.norm() / pooled.norm()
         curve.append(diversity(X))
     return curve
 
 
+# %% solution-stacking
 start = torch.randn(1, 16, 64)
-blocks = [d2l.MultiHeadAttention(64, 4, 0) for _ in range(8)]
+X = d2l.PositionalEncoding(64, dropout=0)(start)
+blocks = [d2l.MultiHeadAttention(64, 64, 64, 64, 4, dropout=0) for _ in range(8)]
 with torch.no_grad():
     curves = [
-        stack_up(blocks),
-        stack_up(blocks, sharpness=10),
-        stack_up(blocks, skip=True),
+        stack_up(X, blocks),
+        stack_up(X, blocks, sharpness=10),
+        stack_up(X, blocks, skip=True),
     ]
 
 # %% solution-stacking-figure
@@ -661,10 +606,14 @@ tokens, _ = draw_sequences(500)
 difference = (reader(tokens) - reader(mirror(tokens))).abs().max().item()
 print(f"largest difference between the answers to both: {difference:.5f}")
 
+
 # %% solution-causal
-causal_lens = torch.arange(1, n + 1)[None]  # (batch, queries)
+def causal_attention(X):
+    return small_attention(X, X, X, causal=True)
+
+
 X = torch.randn(1, n, d)
-causal_map = influence(lambda X: small_attention(X, X, X, causal_lens), X)
+causal_map = influence(causal_attention, X)
 
 # %% solution-causal-map
 print("any influence of the future:", "yes" if causal_map.triu(1).any() else "no")
@@ -676,10 +625,15 @@ d2l.show_heatmaps(
     cmap="Blues",
 )
 
+
 # %% solution-fading
+def shrinking_rnn(X):
+    return rnn(X, 0.8 * W_hh)
+
+
 n_far = 24
 X = torch.randn(1, n_far, d)
-fading_layers = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+fading_layers = [rnn, shrinking_rnn, self_attention]
 fading_curves = [influence(layer, X)[:, 0] for layer in fading_layers]
 
 # %% solution-fading-figure
@@ -698,89 +652,18 @@ d2l.plot(
 # %% solution-dilated
 def count_layers(n, growth):
     """Count layers with k = 3 until the first of n tokens reaches the last output."""
-    signal, kernel, depth = torch.zeros(1, 1, n), torch.ones(1, 1, 3), 0
+    signal = torch.zeros(1, 1, n)
     signal[..., 0] = 1
+    kernel = torch.ones(1, 1, 3)
+    depth = 0
     while signal[..., -1] == 0:
         step = growth**depth
         signal = nn.functional.conv1d(signal, kernel, padding=step, dilation=step)
-        signal, depth = signal.clamp(max=1), depth + 1  # 1 if it arrives, else 0
+        signal = signal.clamp(max=1)  # 1 if it arrives, else 0
+        depth += 1
     return depth
 
 
 print("   n   plain  dilated")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{count_layers(length, 1):>8}{count_layers(length, 3):>9}")
-
-# %% solution-decoding
-layer, encoding = small_attention, PositionalEncoding(d, 0)
-
-
-def decode_token(x, keys, values):
-    """Return the output of a new token, and the cache with its key and value."""
-    keys = torch.cat([keys, layer.W_k(x)], dim=1)
-    values = torch.cat([values, layer.W_v(x)], dim=1)
-    # cut into heads; transpose_output puts them together again
-    heads = [layer.transpose_qkv(array) for array in (layer.W_q(x), keys, values)]
-    pooled = layer.transpose_output(layer.attention(*heads))
-    return layer.W_o(pooled), keys, values
-
-
-tokens = torch.randn(1, n, d)
-keys = values = tokens[:, :0]  # the cache, still empty
-outputs = []
-for i in range(n):
-    x = encoding(tokens[:, i : i + 1], offset=i)
-    y, keys, values = decode_token(x, keys, values)
-    outputs.append(y)
-
-# %% solution-decoding-cost
-full_input = encoding(tokens)
-full_output = layer(full_input, full_input, full_input, causal_lens)
-difference = (full_output - torch.cat(outputs, dim=1)).abs().max()
-print(f"largest difference: {difference:.5f}")
-print("tokens  without cache  with cache")
-for length in (10, 100, 1000):
-    x, all_tokens = torch.zeros(1, 1, d), torch.zeros(1, length, d)
-    cache = torch.zeros(1, length - 1, d)
-    plain_count = d2l.multiply_adds(layer, x, all_tokens, all_tokens)
-    cached_count = d2l.multiply_adds(
-        lambda *inputs: decode_token(*inputs)[0], x, cache, cache
-    )
-    print(f"{length:>6}{plain_count:>15,}{cached_count:>12,}")
-
-
-# %% solution-relative
-class RelativeAttention(nn.Module):
-    """Attention that adds to each key a learned vector for its distance."""
-
-    def __init__(self, num_hiddens, max_distance):
-        super().__init__()
-        self.W_q, self.W_k, self.W_v = (
-            nn.Linear(num_hiddens, num_hiddens, bias=False) for _ in range(3)
-        )
-        self.table = nn.Embedding(2 * max_distance + 1, num_hiddens)
-        self.max_distance = max_distance
-
-    def scores(self, X):
-        Q, K, position = self.W_q(X), self.W_k(X), torch.arange(X.shape[1])
-        distance = position[:, None] - position  # i - j
-        row = distance.clamp(-self.max_distance, self.max_distance) + self.max_distance
-        keys = K[:, None] + self.table(row)  # (batch, queries, keys, num_hiddens)
-        return (Q[:, :, None] * keys).sum(dim=-1) / math.sqrt(X.shape[-1])
-
-    def forward(self, X):
-        return self.scores(X).softmax(dim=-1) @ self.W_v(X)
-
-
-four_tokens = torch.randn(1, 4, d)
-relative = RelativeAttention(d, max_distance=3)
-# The four tokens are at 0 to 3 and at 7 to 10.
-repeated = torch.cat([four_tokens, torch.randn(1, 3, d), four_tokens], dim=1)
-scores = relative.scores(repeated)[0]
-reversed_output = relative(four_tokens.flip(1)).flip(1)
-
-# %% solution-relative-shown
-difference = (scores[:4, :4] - scores[7:, 7:]).abs().max()
-print(f"scores at 0 and at 7: largest difference {difference:.5f}")
-difference = (relative(four_tokens) - reversed_output).abs().max()
-print(f"in the other order: largest difference {difference:.2f}")

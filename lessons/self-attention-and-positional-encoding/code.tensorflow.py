@@ -3,7 +3,6 @@
 
 # %% setup
 import math
-import statistics
 
 from d2l_compat import tensorflow as d2l  # first: it keeps TensorFlow's log quiet
 
@@ -18,7 +17,7 @@ tf.config.set_visible_devices([], "GPU")
 # %% six-words
 sentence = "the cat sat because it purred"
 # How thing-like a word is, and how action-like.
-X = d2l.tensor([[0.0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
+X = tf.constant([[0.0, 0], [3, 0], [0, 2], [0, 0], [1, 0], [0, 2]])
 
 query = X[4]  # the fifth word
 scores = tf.linalg.matvec(X, query)  # how well does each word fit?
@@ -40,99 +39,34 @@ def print_rows(weights, Y, sentence):
         print(f"{shares}   ({thing:.2f}, {action:.2f})  {word}")
 
 
-weights = tf.nn.softmax(X @ d2l.transpose(X))  # a row for each query
+weights = tf.nn.softmax(X @ tf.transpose(X))  # a row for each query
 print_rows(weights, weights @ X, "the cat sat because it purred")
 
 # %% three-roles
-W_q = d2l.tensor([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
-W_k = W_v = d2l.eye(2)
+W_q = tf.constant([[1.0, 0], [1, 0]])  # things and actions both ask for a thing
+W_k = tf.eye(2)
+W_v = tf.eye(2)
 
-Q, K, V = X @ W_q, X @ W_k, X @ W_v
-weights = tf.nn.softmax(Q @ d2l.transpose(K))
+Q = X @ W_q
+K = X @ W_k
+V = X @ W_v
+weights = tf.nn.softmax(Q @ tf.transpose(K))
 print_rows(weights, weights @ V, "the cat sat because it purred")
-
-# %% saturation
-widths = [2**power for power in range(2, 11)]
-plain, scaled = [], []  # for each width, scores of shape (queries, keys)
-for width in widths:
-    queries, keys = d2l.normal((1000, 1, width)), d2l.normal((1000, 10, width))
-    plain.append(tf.reduce_sum(queries * keys, axis=-1))
-    scaled.append(plain[-1] / math.sqrt(width))
-
-# %% scaling
-for i in (0, 4, 8):
-    for name, scores in ("unscaled", plain[i]), ("scaled", scaled[i]):
-        largest = tf.reduce_mean(tf.reduce_max(tf.nn.softmax(scores), axis=1))
-        print(
-            f"d = {widths[i]:>4}: spread {tf.math.reduce_std(scores):5.2f}"
-            f", largest weight {largest:.2f}  {name}"
-        )
-
-
-# %% slopes
-def slope(scores):
-    """Return the norm of the softmax's derivative: the median over the queries."""
-    weights = tf.nn.softmax(scores)
-    outer = weights[:, :, tf.newaxis] * weights[:, tf.newaxis]  # (queries, keys, keys)
-    return np.median(tf.norm(tf.linalg.diag(weights) - outer, axis=(1, 2)))
-
-
-d2l.plot(
-    [math.log2(width) for width in widths],
-    [[slope(scores) for scores in plain], [slope(scores) for scores in scaled]],
-    xlabel="log2(d)",
-    ylabel="Norm of the derivative",
-    ylim=(0, 0.4),
-    figsize=(6, 2.5),
-    legend=["unscaled", "scaled"],
-)
 
 # %% shape-check
 num_hiddens, num_heads = 100, 5
 attention = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0.5)
 
-X = d2l.ones((2, 4, num_hiddens))
-valid_lens = d2l.tensor([3, 2])
-tuple(attention(X, X, X, valid_lens, training=False).shape)
+X = tf.ones((2, 4, num_hiddens))
+valid_lens = tf.constant([3, 2])
+tuple(attention(X, X, X, valid_lens).shape)
 
-
-# %% by-hand
-def attend_manually(X, valid_len):
-    """Compute the formula, head by head, for one sequence."""
-    projections = (attention.W_q, attention.W_k, attention.W_v)
-    Q, K, V = (tf.split(W(X), num_heads, axis=-1) for W in projections)
-    masked = d2l.arange(len(X)) >= valid_len
-    heads = []
-    for q, k, v in zip(Q, K, V, strict=True):
-        scores = q @ d2l.transpose(k) / math.sqrt(q.shape[-1])
-        heads.append(tf.nn.softmax(tf.where(masked, -math.inf, scores)) @ v)
-    return attention.W_o(d2l.concat(heads, axis=-1))
-
-
-X = d2l.normal((2, 4, num_hiddens))
-Y = attention(X, X, X, valid_lens)
-manual_output = d2l.stack([attend_manually(X[i], valid_lens[i]) for i in range(2)])
-
-# %% by-hand-difference
-print(f"largest number in Y:  {tf.reduce_max(abs(Y)):.5f}")
-print(f"largest difference:   {tf.reduce_max(abs(Y - manual_output)):.5f}")
-
-# %% weights-heatmaps
-weights = attention.attention_weights  # (batch, heads, queries, keys)
-d2l.show_heatmaps(
-    weights,
-    xlabel="Keys",
-    ylabel="Queries",
-    titles=[f"Head {h + 1}" for h in range(num_heads)],
-    figsize=(8, 3.5),
-    cmap="Blues",
-)
 
 # %% six-tokens
-tokens = d2l.normal((1, 6, num_hiddens))
+tokens = tf.random.normal((1, 6, num_hiddens))
 order = [3, 0, 5, 1, 4, 2]
 # The first query may see one key, the second two, and so on.
-earlier_only = d2l.arange(1, 7)[tf.newaxis]
+earlier_only = tf.range(1, 7)[tf.newaxis]
 
 
 def attend_without_mask(X):
@@ -143,13 +77,13 @@ def attend_with_mask(X):
     return attention(X, X, X, earlier_only)
 
 
-def shuffled(X):
+def shuffle(X):
     return tf.gather(X, order, axis=1)
 
 
 def effect_of_order(layer):
     """Return how far shuffling before the layer is from shuffling after it."""
-    return tf.reduce_max(abs(layer(shuffled(tokens)) - shuffled(layer(tokens))))
+    return tf.reduce_max(abs(layer(shuffle(tokens)) - shuffle(layer(tokens))))
 
 
 # %% equivariance
@@ -166,37 +100,49 @@ for name, layer in (
 n, d, k = 10, 16, 3
 
 cnn = keras.layers.Conv1D(d, k, padding="same", use_bias=False)
-W_xh, W_hh = (keras.initializers.Orthogonal()((d, d)) for _ in range(2))
+W_xh = keras.initializers.Orthogonal()((d, d))
+W_hh = keras.initializers.Orthogonal()((d, d))
 
 
 def rnn(X, W_hh=W_hh):
-    H, outputs = tf.zeros_like(X[:, 0]), []
+    H = tf.zeros((X.shape[0], d))
+    outputs = []
     for x in tf.unstack(X, axis=1):
         H = tf.tanh(x @ W_xh + H @ W_hh)
         outputs.append(H)
-    return d2l.stack(outputs, axis=1)
+    return tf.stack(outputs, axis=1)
 
 
 # %% three-layers
-def halve(layer, *inputs):
-    """Halve the weights that Keras draws, so that attention is more even."""
-    layer(*inputs)  # creates the weights
-    for weight in layer.weights:
-        if weight.name == "kernel":
-            weight.assign(weight / 2)
+def make_initializer():
+    """Make an initializer of kernels; Keras itself draws numbers twice as large."""
+    return keras.initializers.VarianceScaling(
+        scale=1 / 4, mode="fan_avg", distribution="uniform"
+    )
+
+
+def make_attention(num_hiddens, num_heads):
+    """Make attention with smaller weights, so that it starts out more even."""
+    layer = d2l.MultiHeadAttention(num_hiddens, num_heads, dropout=0)
+    # One for each, since an initializer would draw the same numbers again.
+    layer.W_q.kernel_initializer = make_initializer()
+    layer.W_k.kernel_initializer = make_initializer()
+    layer.W_v.kernel_initializer = make_initializer()
+    layer.W_o.kernel_initializer = make_initializer()
     return layer
 
 
-X = d2l.normal((1, n, d))
-small_attention = halve(d2l.MultiHeadAttention(d, 2, 0), X, X, X)
+small_attention = make_attention(d, num_heads=2)
 
 
 def self_attention(X):
     return small_attention(X, X, X)
 
 
-layers = {"CNN": cnn, "RNN": rnn, "self_attention": self_attention}
-{name: tuple(layer(X).shape) for name, layer in layers.items()}
+layers = [cnn, rnn, self_attention]
+X = tf.random.normal((1, n, d))
+for layer in layers:
+    print(tuple(layer(X).shape))
 
 
 # %% influence
@@ -208,20 +154,20 @@ def influence(layer, X):
     with tf.GradientTape() as tape:
         tape.watch(copies)
         Y = layer(copies)
-    directions = d2l.reshape(d2l.eye(n * d), Y.shape)
+    directions = tf.reshape(tf.eye(n * d), Y.shape)
     jacobian = tape.gradient(Y, copies, output_gradients=directions)
-    return tf.norm(d2l.reshape(jacobian, (n, d, n, d)), axis=(1, 3))
+    return tf.norm(tf.reshape(jacobian, (n, d, n, d)), axis=(1, 3))
 
 
-maps = [influence(layer, X) for layer in layers.values()]
+maps = [influence(layer, X) for layer in layers]
 
 # %% influence-heatmaps
 names = ["CNN", "RNN", "Self-attention"]
 for name, m in zip(names, maps, strict=True):
     connected = tf.math.count_nonzero(m)
-    print(f"{name}: {connected} of {d2l.size(m)} pairs are connected")
+    print(f"{name}: {connected} of {tf.size(m)} pairs are connected")
 d2l.show_heatmaps(
-    d2l.stack([m / tf.reduce_max(m) for m in maps])[tf.newaxis],
+    tf.stack([m / tf.reduce_max(m) for m in maps])[tf.newaxis],
     xlabel="Input j",
     ylabel="Output i",
     titles=names,
@@ -243,8 +189,8 @@ def stack(depth):
 influences = [influence(stack(depth), X) for depth in range(1, 5)]
 
 # %% reach
-sources = [f"x_{j + 1}" for j in np.flatnonzero(influences[1][2])]
-print("two layers: y_3 depends on", ", ".join(sources))
+sources = np.flatnonzero(influences[1][2]) + 1
+print("two layers: y_3 depends on", ", ".join(f"x_{j}" for j in sources))
 for depth, m in enumerate(influences, 1):
     print(f"depth {depth}: y_5 depends on x_1:", "yes" if m[4, 0] > 0 else "no")
 
@@ -256,35 +202,41 @@ def print_row(length, values):
 
 print("   n             CNN             RNN  Self-attention")
 for length in (4, 8, 16, 32):
-    X = d2l.zeros((1, length, d))
-    print_row(length, [d2l.longest_chain(layer, X) for layer in layers.values()])
+    X = tf.zeros((1, length, d))
+    print_row(length, [d2l.longest_chain(layer, X) for layer in layers])
 
 # %% multiply-adds
 print("   n             CNN             RNN  Self-attention    as predicted")
 for length in (8, 16, 32, 64, 128):
-    X = d2l.zeros((1, length, d))
-    counts = [d2l.multiply_adds(layer, X) for layer in layers.values()]
-    attention_count = 4 * length * d**2 + 2 * length**2 * d
-    agree = counts == [k * length * d**2, 2 * length * d**2, attention_count]
-    print_row(length, [*(f"{count:,}" for count in counts), "yes" if agree else "no"])
+    X = tf.zeros((1, length, d))
+    counts = [d2l.multiply_adds(layer, X) for layer in layers]
+    predicted = [
+        k * length * d**2,
+        2 * length * d**2,
+        4 * length * d**2 + 2 * length**2 * d,
+    ]
+    texts = [f"{count:,}" for count in counts]
+    print_row(length, [*texts, "yes" if counts == predicted else "no"])
 
 # %% binary
 for i in range(8):
-    print(f"{i} in binary is {i:>03b}")
+    print(f"{i} in binary is {i:03b}")
 
 
 # %% sinusoids
 def sinusoids(num_positions, num_hiddens):
-    """Return P, with a row for each position; pairs of columns share a frequency."""
+    """Return P (num_positions, num_hiddens); pairs of columns share a frequency."""
     # In NumPy's double precision: the sine of a large angle needs the digits.
-    position, column = np.arange(num_positions)[:, np.newaxis], np.arange(num_hiddens)
+    position = np.arange(num_positions)[:, np.newaxis]
+    column = np.arange(num_hiddens)
     angle = position / 10000 ** (2 * (column // 2) / num_hiddens)
     P = np.where(column % 2 == 0, np.sin(angle), np.cos(angle))
     return tf.constant(P, tf.float32)
 
 
 for i, row in enumerate(sinusoids(3, 4)):
-    print(i, [f"{x:.2f}" for x in row])
+    numbers = " ".join(f"{x:5.2f}" for x in row)
+    print(f"{i}  {numbers}")
 
 
 # %% positional-encoding
@@ -297,7 +249,8 @@ class PositionalEncoding(keras.layers.Layer):
         self.P = sinusoids(max_len, num_hiddens)[tf.newaxis]
 
     def call(self, X, offset=0, training=None):
-        end, max_len = offset + X.shape[1], self.P.shape[1]
+        end = offset + X.shape[1]
+        max_len = self.P.shape[1]
         if offset < 0 or end > max_len:
             raise ValueError(
                 f"positions {offset} to {end - 1}, expected 0 to {max_len - 1}"
@@ -321,33 +274,36 @@ print(f"with positions: largest difference {difference:.4f}")
 d_model = 512
 ids = tf.random.uniform((1, 60), maxval=1000, dtype=tf.int32)
 normal = keras.initializers.RandomNormal(stddev=d_model**-0.5)
-default_embedding = keras.layers.Embedding(1000, d_model)
-small = keras.layers.Embedding(1000, d_model, embeddings_initializer=normal)
-
-scaled_up = small(ids) * math.sqrt(d_model)
+embedding = keras.layers.Embedding(1000, d_model, embeddings_initializer=normal)
+scaled = embedding(ids) * math.sqrt(d_model)
 encoding = PositionalEncoding(d_model, 0)
-lengths = [
-    tf.reduce_mean(tf.norm(vectors, axis=-1))
-    for vectors in (small(ids), scaled_up, encoding.P[0, :60], encoding(scaled_up))
+
+vectors = [
+    embedding(ids),
+    scaled,
+    encoding.P[:, :60],
+    encoding(scaled),
+    keras.layers.Embedding(1000, d_model)(ids),
 ]
-default_length = tf.reduce_mean(tf.norm(default_embedding(ids), axis=-1))
 
 # %% lengths
-for length, name in zip(
-    lengths,
-    ["embedding", "scaled by sqrt(d)", "encoding", "sum of these two"],
-    strict=True,
-):
-    print(f"{length:6.2f}  {name}")
-print(f"{default_length:6.2f}  embedding, as Keras draws it")
+names = [
+    "embedding",
+    "scaled by sqrt(d)",
+    "encoding",
+    "sum of these two",
+    "embedding, as Keras draws it",
+]
+for name, X in zip(names, vectors, strict=True):
+    print(f"{tf.reduce_mean(tf.norm(X, axis=-1)):6.2f}  {name}")
 
 # %% column-plot
 num_steps, width = 60, 32
 encoding = PositionalEncoding(width, 0)
-P = encoding(d2l.zeros((1, num_steps, width)))[0]
+P = encoding(tf.zeros((1, num_steps, width)))[0]
 d2l.plot(
-    d2l.arange(num_steps),
-    d2l.transpose(P[:, 6:10]),
+    tf.range(num_steps),
+    tf.transpose(P[:, 6:10]),
     xlabel="Row (position)",
     figsize=(6, 2.5),
     legend=[f"Col {column}" for column in range(6, 10)],
@@ -363,14 +319,14 @@ d2l.show_heatmaps(
 )
 
 # %% wavelengths
-pair = d2l.arange(width // 2, dtype=tf.float32)
+pair = tf.range(width // 2, dtype=tf.float32)
 omega = 10000.0 ** (-2 * pair / width)  # radians per position, one for each pair
 turns = tf.cast(tf.round(2 * math.pi / omega), tf.int32)
 print("positions per turn:")
-print(d2l.numpy(turns).tolist())
+print(turns.numpy().tolist())
 
 # %% dot-products
-products = d2l.numpy(P @ d2l.transpose(P))
+products = (P @ tf.transpose(P)).numpy()
 distances = np.arange(-20, 21)  # i - j
 d2l.plot(
     distances,
@@ -388,27 +344,31 @@ print(f"largest gap at any one distance: {gap:.4f}")
 
 # %% rotation
 def turn(X, angle):
-    """Turn the pairs of columns, points in the plane, by one angle each, in radians."""
-    x, y = X[..., 0::2], X[..., 1::2]  # all sines, all cosines
+    """Turn the pairs (sine, cosine) of columns by one angle each, in radians."""
+    x, y = X[..., 0::2], X[..., 1::2]
     sin, cos = tf.sin(angle), tf.cos(angle)
-    pairs = d2l.stack([x * cos + y * sin, y * cos - x * sin], axis=-1)
+    pairs = tf.stack([x * cos + y * sin, y * cos - x * sin], axis=-1)
     return tf.reshape(pairs, tf.shape(X))
 
 
-for row, name in (P[3], "3"), (turn(P[3], 5 * omega), "3, turned by 5"), (P[8], "8"):
-    print(*(f"{x:7.4f}" for x in row[:4]), f"  row {name}")
+rows = {"3": P[3], "3, turned by 5": turn(P[3], 5 * omega), "8": P[8]}
+for name, row in rows.items():
+    numbers = " ".join(f"{x:7.4f}" for x in row[:4])
+    print(f"{numbers}   row {name}")
 largest = 0
-for delta in (1, 2, 5, 10, 30, -5):
-    i = d2l.arange(max(0, -delta), num_steps - max(0, delta))
+for delta in [1, 2, 5, 10, 30, -5]:
+    i = tf.range(max(0, -delta), num_steps - max(0, delta))
     residual = turn(tf.gather(P, i), delta * omega) - tf.gather(P, i + delta)
     largest = max(largest, tf.reduce_max(abs(residual)))
 print(f"largest residual, all rows, six offsets: {largest:.1e}")
 
 # %% five-back
 # To get a map's matrix, apply the map to the rows of the identity.
-W_q, W_k = turn(d2l.eye(width), -5 * omega), 4 * d2l.eye(width)
-Q, K = P[:20] @ W_q, P[:20] @ W_k
-back_weights = tf.nn.softmax(Q @ d2l.transpose(K) / math.sqrt(width))
+W_q = turn(tf.eye(width), -5 * omega)
+W_k = 4 * tf.eye(width)
+Q = P[:20] @ W_q
+K = P[:20] @ W_k
+back_weights = tf.nn.softmax(Q @ tf.transpose(K) / math.sqrt(width))
 d2l.show_heatmaps(
     back_weights[tf.newaxis, tf.newaxis],
     xlabel="Key j",
@@ -418,40 +378,18 @@ d2l.show_heatmaps(
 )
 
 
-# %% rotary
-class RotaryAttention(d2l.DotProductAttention):
-    """Attention that first turns queries and keys by their positions."""
-
-    def call(self, queries, keys, values, valid_lens=None, training=None):
-        queries, keys = self.rotate(queries), self.rotate(keys)
-        return super().call(queries, keys, values, valid_lens, training)
-
-    def rotate(self, X):
-        position = d2l.arange(X.shape[1], dtype=X.dtype)[:, tf.newaxis]
-        pair = d2l.arange(X.shape[2] // 2, dtype=X.dtype)
-        return turn(X, position * 10000.0 ** (-2 * pair / X.shape[2]))
-
-
-# %% rotary-scores
-q, k_ = d2l.normal((2, 1, width))
-rotary = RotaryAttention(0)
-Q, K = (rotary.rotate(tf.broadcast_to(x, (1, 60, width))) for x in (q, k_))
-scores = d2l.numpy(Q @ tf.linalg.matrix_transpose(K))[0]
-diagonals = [scores.diagonal(k) for k in range(1 - num_steps, num_steps)]
-
-# %% rotary-check
-gap = max(diagonal.max() - diagonal.min() for diagonal in diagonals)
-print(f"scores from {scores.min():.2f} to {scores.max():.2f}")
-print(f"largest gap at any one distance: {gap:.4f}")
-
-
 # %% task
 def draw_sequences(count, length=8):
-    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first."""
+    """Draw tokens 2 to 9 with one 0 and one 1, and whether the 0 comes first.
+
+    Return tokens (count, length), and count labels: 1 if so, else 0.
+    """
+    # Drawn with NumPy, which set_random_seed seeds as well.
     tokens = np.random.randint(2, 10, (count, length))
-    # Two different positions: one for the 0, and one for the 1.
-    positions = np.random.rand(count, length).argsort(axis=1)[:, :2]
-    np.put_along_axis(tokens, positions, np.array([[0, 1]]), axis=1)
+    order = np.random.rand(count, length).argsort(axis=1)
+    positions = order[:, :2]  # two different ones
+    np.put_along_axis(tokens, positions[:, :1], 0, axis=1)
+    np.put_along_axis(tokens, positions[:, 1:], 1, axis=1)
     return tokens, (positions[:, 0] < positions[:, 1]).astype("float32")
 
 
@@ -459,13 +397,151 @@ for tokens, label in zip(*draw_sequences(3), strict=True):
     print(tokens.tolist(), "->", int(label))
 
 
-# %% learned-positions
+# %% reader
 def make_table(rows, width):
     """Make a table of trainable vectors of variance 1; Keras draws far shorter ones."""
     normal = keras.initializers.RandomNormal(stddev=1)
     return keras.layers.Embedding(rows, width, embeddings_initializer=normal)
 
 
+class Reader(keras.Model):
+    """Embedding, positions, self-attention, and a yes or no for the sequence."""
+
+    def __init__(self, positions, causal=False, num_hiddens=32, num_heads=4):
+        super().__init__()
+        self.embedding = make_table(10, num_hiddens)
+        self.positions = positions
+        self.causal = causal
+        self.attention = make_attention(num_hiddens, num_heads)
+        # Keras reserves the name `output`.
+        self.answer = keras.Sequential(
+            [
+                keras.layers.Dense(
+                    num_hiddens,
+                    activation="relu",
+                    kernel_initializer=make_initializer(),
+                ),
+                keras.layers.Dense(1, kernel_initializer=make_initializer()),
+            ]
+        )
+
+    def call(self, tokens):
+        X = self.positions(self.embedding(tokens))
+        Y = self.attention(X, X, X, causal=self.causal)
+        return tf.squeeze(self.answer(tf.reduce_mean(Y, axis=1)), axis=-1)
+
+
+def fixed_reader():
+    return Reader(d2l.PositionalEncoding(32, dropout=0))
+
+
+# %% train
+cross_entropy = keras.losses.BinaryCrossentropy(from_logits=True)
+
+
+def train(make_reader, seed):
+    """Train a reader on sequences of 8 tokens, starting from this seed."""
+    keras.utils.set_random_seed(seed)
+    # All examples are drawn at once, as a dataset that is cut into batches.
+    tokens, labels = draw_sequences(120 * 128)
+    batches = tf.data.Dataset.from_tensor_slices((tokens, labels)).batch(128)
+    reader = make_reader()
+    reader(tokens[:1])  # creates the weights
+    optimizer = keras.optimizers.Adam(8e-3)
+    optimizer.build(reader.trainable_weights)
+
+    @tf.function
+    def step(tokens, labels):
+        with tf.GradientTape() as tape:
+            loss = cross_entropy(labels, reader(tokens))
+        gradients = tape.gradient(loss, reader.trainable_weights)
+        optimizer.apply(gradients, reader.trainable_weights)
+
+    for batch in batches:
+        step(*batch)
+    return reader
+
+
+fixed_readers = [train(fixed_reader, seed) for seed in range(5)]
+reader = fixed_readers[0]
+
+
+# %% show-attention
+def show_attention(tokens, xlabel):
+    """Show what each token attends to, with frames around the 0 and the 1."""
+    reader(tf.constant([tokens]))
+    d2l.show_heatmaps(
+        reader.attention.attention_weights,
+        xlabel=xlabel,
+        ylabel="Queries",
+        titles=[f"Head {h + 1}" for h in range(4)],
+        figsize=(8, 2.5),
+        cmap="Blues",
+        xticklabels=[str(token) for token in tokens],
+        yticklabels=[str(token) for token in tokens],
+        marks=np.array(tokens) < 2,
+    )
+
+
+# %% trained-maps tags=["tolerance:levels=16"]
+show_attention([5, 3, 0, 7, 2, 1, 9, 4], "Keys: the 0 comes first")
+
+# %% exchanged-maps tags=["tolerance:levels=16"]
+show_attention([5, 3, 1, 7, 2, 0, 9, 4], "Keys: the 1 comes first")
+
+# %% found
+tokens, labels = draw_sequences(1000)
+reader(tokens)
+weights = reader.attention.attention_weights.numpy()
+received = weights.mean(axis=2)  # (sequences, heads, keys)
+on_zero = (received * (tokens == 0)[:, np.newaxis]).sum(axis=2)  # (sequences, heads)
+on_one = (received * (tokens == 1)[:, np.newaxis]).sum(axis=2)
+zero_is_first = (labels > 0)[:, np.newaxis]
+on_first = np.where(zero_is_first, on_zero, on_one)
+on_last = np.where(zero_is_first, on_one, on_zero)
+
+# %% found-shares tags=["tolerance:absolute=0.02"]
+shares = [on_zero, on_one, on_first, on_last]
+print("    on 0    on 1   on the first   on the last")
+for h in range(4):
+    means = [share[:, h].mean() for share in shares]
+    print(
+        f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
+    )
+
+
+# %% without-positions
+def attention_accuracy(reader, in_scores=True, in_values=True):
+    """Return the share right, with positions in queries and keys, in values, or both."""
+    X = reader.embedding(tokens)
+    X_with_P = reader.positions(X)
+    queries = X_with_P if in_scores else X
+    values = X_with_P if in_values else X
+    Y = reader.attention(queries, queries, values)
+    answers = tf.squeeze(reader.answer(tf.reduce_mean(Y, axis=1)), axis=-1)
+    return np.mean((answers > 0) == (labels > 0))
+
+
+full_accuracies = [attention_accuracy(reader) for reader in fixed_readers]
+scores_accuracies = [
+    attention_accuracy(reader, in_values=False) for reader in fixed_readers
+]
+values_accuracies = [
+    attention_accuracy(reader, in_scores=False) for reader in fixed_readers
+]
+
+# %% without-positions-shown tags=["tolerance:absolute=0.1"]
+results = {
+    "everywhere": full_accuracies,
+    "in queries and keys alone": scores_accuracies,
+    "in values alone": values_accuracies,
+}
+d2l.print_ranges(results, ["share right"], "positions", digits=3)
+first_reader = [full_accuracies[0], scores_accuracies[0], values_accuracies[0]]
+print("the first reader:", *[f"{share:.3f}" for share in first_reader])
+
+
+# %% learned-positions
 class LearnedPositionalEncoding(keras.layers.Layer):
     """A table of positions, trained like every other weight."""
 
@@ -474,184 +550,54 @@ class LearnedPositionalEncoding(keras.layers.Layer):
         self.P = make_table(max_len, num_hiddens)
 
     def call(self, X):
-        return X + self.P(d2l.arange(X.shape[1]))
+        return X + self.P(tf.range(X.shape[1]))
 
 
-# %% reader
-class Reader(keras.Model):
-    """Embedding, positions, self-attention, and a yes or no for the sequence."""
-
-    def __init__(self, positions, causal=False, num_hiddens=32):
-        super().__init__()
-        self.embedding = make_table(10, num_hiddens)
-        self.positions, self.causal = positions, causal
-        self.attention = d2l.MultiHeadAttention(num_hiddens, 4, 0)
-        hidden = keras.layers.Dense(num_hiddens, activation="relu")
-        self.answer = keras.Sequential([hidden, keras.layers.Dense(1)])
-
-    def call(self, tokens):
-        X = self.positions(self.embedding(tokens))
-        Y = self.attention(X, X, X, causal=self.causal)
-        return tf.squeeze(self.answer(tf.reduce_mean(Y, axis=1)), axis=-1)
-
-
-# %% train
-def fit(readers, tokens, labels):
-    """Train readers of one kind side by side: stacked, their weights have one more axis."""
-    reader_weights = [reader.get_weights() for reader in readers]
-    stacked = [np.stack(arrays) for arrays in zip(*reader_weights, strict=True)]
-    weights = [tf.Variable(array) for array in stacked]
-    adam = keras.optimizers.Adam(8e-3)
-    adam.build(weights)
-
-    def model_loss(weights_and_batch):
-        """Return the loss of one reader, with its own weights and its own batch."""
-        weights, tokens, labels = weights_and_batch
-        logits, _ = readers[0].stateless_call(weights, [], tokens)
-        return tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
-
-    @tf.function
-    def step(tokens, labels):
-        with tf.GradientTape() as tape:
-            losses = tf.vectorized_map(model_loss, (weights, tokens, labels))
-            total = tf.reduce_sum(tf.reduce_mean(losses, axis=1))
-        adam.apply(tape.gradient(total, weights), weights)
-
-    for batch in zip(tokens, labels, strict=True):
-        step(*batch)
-    for i, reader in enumerate(readers):
-        reader.set_weights([weight[i] for weight in weights])
-
-
-def train(make_reader, seeds=range(5)):
-    """Train a reader for each seed on sequences of 8 tokens."""
-    readers, batches = [], []
-    for seed in seeds:
-        keras.utils.set_random_seed(seed)
-        examples = draw_sequences(120 * 128)
-        batches.append([np.split(array, 120) for array in examples])
-        readers.append(halve(make_reader(), draw_sequences(1)[0]))
-    # The tokens' shape is (steps, readers, batch, tokens); labels lack the last axis.
-    tokens, labels = (np.stack(arrays, axis=1) for arrays in zip(*batches, strict=True))
-    fit(readers, tokens, labels)
-    return readers
-
-
-reader = train(lambda: Reader(d2l.PositionalEncoding(32, 0)))[0]
-example = d2l.tensor([[5, 3, 0, 7, 2, 1, 9, 4], [5, 1, 3, 7, 2, 6, 9, 0]])
-reader(example)
-weights = reader.attention.attention_weights
-
-# %% trained-maps tags=["tolerance:levels=16"]
-d2l.show_heatmaps(
-    weights,
-    xlabel="Keys",
-    ylabel="Queries",
-    titles=[f"Head {h + 1}" for h in range(4)],
-    figsize=(8, 4),
-    cmap="Blues",
-)
-
-# %% found
-tokens, labels = draw_sequences(1000)
-reader(tokens)
-received = np.mean(reader.attention.attention_weights, axis=2)
-# Shares of weight, of shape (sequences, heads).
-zero, one = ((received * (tokens == token)[:, None]).sum(axis=2) for token in (0, 1))
-zero_is_first = (labels > 0)[:, None]
-first, last = np.where(zero_is_first, (zero, one), (one, zero))
-
-# %% found-shares tags=["tolerance:absolute=0.02"]
-print("    on 0    on 1   on the first   on the last")
-for h in range(4):
-    means = [share[:, h].mean() for share in (zero, one, first, last)]
-    print(
-        f"{means[0]:8.2f}{means[1]:8.2f}{means[2]:15.2f}{means[3]:14.2f}   head {h + 1}"
-    )
-
-
-# %% without-positions
-def attention_accuracy(queries, keys, values):
-    Y = reader.attention(queries, keys, values)
-    answers = tf.squeeze(reader.answer(tf.reduce_mean(Y, axis=1)), axis=-1)
-    return np.mean((answers > 0) == (labels > 0))
-
-
-X = reader.embedding(tokens)
-X_with_P = reader.positions(X)
-full_accuracy = attention_accuracy(X_with_P, X_with_P, X_with_P)
-scores_accuracy = attention_accuracy(X_with_P, X_with_P, X)
-values_accuracy = attention_accuracy(X, X, X_with_P)
-
-# %% without-positions-shown tags=["tolerance:absolute=0.02"]
-print(f"share right, positions everywhere:                {full_accuracy:.3f}")
-print(f"share right, positions in queries and keys alone: {scores_accuracy:.3f}")
-print(f"share right, positions in values alone:           {values_accuracy:.3f}")
-
-
-# %% five-readers
+# %% accuracies
 # The same sequences for every reader.
-tests = {length: draw_sequences(500, length) for length in (8, 16, 32, 64)}
+lengths = [8, 16, 32, 64]
+tests = [draw_sequences(500, length) for length in lengths]
 
 
-def accuracy(reader, length):
-    """Return the share of sequences of this length that the reader gets right."""
-    tokens, labels = tests[length]
-    return np.mean((reader(tokens) > 0) == (labels > 0)).item()
+def accuracies(reader):
+    """Return the share of sequences that the reader gets right, for each length."""
+    shares = []
+    for tokens, labels in tests:
+        is_right = (reader(tokens) > 0) == (labels > 0)
+        shares.append(np.mean(is_right))
+    return shares
 
 
-def rotary_reader():
-    reader = Reader(keras.layers.Identity())
-    reader.attention.attention = RotaryAttention(0)
-    return reader
+# %% fifteen-readers
+def learned_reader():
+    return Reader(LearnedPositionalEncoding(32, max_len=64))
 
 
-readers = {
-    "fixed": lambda: Reader(d2l.PositionalEncoding(32, 0)),
-    "learned": lambda: Reader(LearnedPositionalEncoding(32, max_len=64)),
-    "rotary": rotary_reader,
-    "mask": lambda: Reader(keras.layers.Identity(), causal=True),
-    "fixed_mask": lambda: Reader(d2l.PositionalEncoding(32, 0), causal=True),
-}
+def causal_reader():
+    return Reader(keras.layers.Identity(), causal=True)
 
-# %% past-the-end
-results = {}
-for name, make_reader in readers.items():
-    keras.utils.clear_session()  # frees the memory of earlier readers
-    results[name] = [
-        [accuracy(reader, length) for length in tests] for reader in train(make_reader)
-    ]
 
-# %% past-the-end-figure tags=["tolerance:absolute=0.25", "tolerance:points=50"]
-names = ["fixed encoding", "learned table", "RoPE", "causal mask", "fixed, causal mask"]
-xs = [[*tests]] * len(names)
-ys = []
-print("".join(f"{length:>15}" for length in tests), "  tokens")
-for name, runs in zip(names, results.values(), strict=True):
-    by_length = list(zip(*runs, strict=True))
-    medians = [statistics.median(shares) for shares in by_length]
-    ranges = [f"({min(shares):.2f}-{max(shares):.2f})" for shares in by_length]
-    print("".join(f"{median:15.2f}" for median in medians), f"  {name}")
-    print("".join(f"{text:>15}" for text in ranges))
-    ys.append(medians)
-for i, length in enumerate(tests):  # the ranges, as bars beside each other
-    for j, runs in enumerate(results.values()):
-        xs.append([length + j / 2] * 2)
-        ys.append([min(run[i] for run in runs), max(run[i] for run in runs)])
-d2l.plot(
-    xs,
-    ys,
+runs = [
+    [accuracies(reader) for reader in fixed_readers],
+    [accuracies(train(learned_reader, seed)) for seed in range(5)],
+    [accuracies(train(causal_reader, seed)) for seed in range(5)],
+]
+
+# %% past-the-end tags=["tolerance:absolute=0.25", "tolerance:points=50"]
+names = ["fixed encoding", "learned table", "causal mask"]
+results = dict(zip(names, runs, strict=True))
+d2l.print_ranges(results, lengths, "tokens")
+d2l.plot_ranges(
+    lengths,
+    results,
     xlabel="Tokens (trained on 8)",
     ylabel="Share right",
     ylim=(0, 1.05),
-    figsize=(6, 4),
-    legend=names,
 )
-# The default location, "best", depends on the numbers.
-d2l.plt.gca().get_legend().set_loc("lower left")
 
 # %% solution-bias
-X, b_k = d2l.normal((1, 4, 8)), d2l.normal((8,))
+X = tf.random.normal((1, 4, 8))
+b_k = tf.random.normal((8,))
 scores = X @ tf.linalg.matrix_transpose(X)
 shifted = X @ tf.linalg.matrix_transpose(X + b_k)
 difference = tf.reduce_max(abs(tf.nn.softmax(scores) - tf.nn.softmax(shifted)))
@@ -661,28 +607,31 @@ print(f"scores differ by up to {tf.reduce_max(abs(scores - shifted)):.2f}")
 print(f"weights differ by up to {difference:.5f}")
 
 
-# %% solution-stacking
+# %% solution-diversity
 def diversity(X):
     """Return the norm of the deviations from the mean token, divided by the norm of X."""
-    return tf.norm(X - d2l.reduce_mean(X, axis=1, keepdims=True)) / tf.norm(X)
+    return tf.norm(X - tf.reduce_mean(X, axis=1, keepdims=True)) / tf.norm(X)
 
 
-def stack_up(layers, skip=False, sharpness=1):
+def stack_up(X, layers, skip=False, sharpness=1):
     """Return the diversity before the first layer, and after each."""
-    X = d2l.PositionalEncoding(64, 0)(start)
     curve = [diversity(X)]
     for layer in layers:
         pooled = layer(sharpness * X, X, X)
-        X = pooled + X if skip else pooled * tf.norm(X) / tf.norm(pooled)
+        X = X + pooled if skip else pooled * tf.norm(X) / tf.norm(pooled)
         curve.append(diversity(X))
     return curve
 
 
-start = d2l.normal((1, 16, 64))
-blocks = [
-    halve(d2l.MultiHeadAttention(64, 4, 0), start, start, start) for _ in range(8)
+# %% solution-stacking
+start = tf.random.normal((1, 16, 64))
+X = d2l.PositionalEncoding(64, dropout=0)(start)
+blocks = [make_attention(64, num_heads=4) for _ in range(8)]
+curves = [
+    stack_up(X, blocks),
+    stack_up(X, blocks, sharpness=10),
+    stack_up(X, blocks, skip=True),
 ]
-curves = [stack_up(blocks), stack_up(blocks, sharpness=10), stack_up(blocks, skip=True)]
 
 # %% solution-stacking-figure
 d2l.plot(
@@ -710,16 +659,14 @@ tokens, _ = draw_sequences(500)
 difference = tf.reduce_max(abs(reader(tokens) - reader(mirror(tokens))))
 print(f"largest difference between the answers to both: {difference:.5f}")
 
+
 # %% solution-causal
-causal_lens = d2l.arange(1, n + 1)[tf.newaxis]  # (batch, queries)
-X = d2l.normal((1, n, d))
+def causal_attention(X):
+    return small_attention(X, X, X, causal=True)
 
 
-def attend_causally(X):
-    return small_attention(X, X, X, tf.repeat(causal_lens, len(X), axis=0))
-
-
-causal_map = d2l.numpy(influence(attend_causally, X))
+X = tf.random.normal((1, n, d))
+causal_map = influence(causal_attention, X).numpy()
 
 # %% solution-causal-map
 print("any influence of the future:", "yes" if np.triu(causal_map, 1).any() else "no")
@@ -731,15 +678,20 @@ d2l.show_heatmaps(
     cmap="Blues",
 )
 
+
 # %% solution-fading
+def shrinking_rnn(X):
+    return rnn(X, 0.8 * W_hh)
+
+
 n_far = 24
-X = d2l.normal((1, n_far, d))
-fading_layers = (rnn, lambda X: rnn(X, 0.8 * W_hh), self_attention)
+X = tf.random.normal((1, n_far, d))
+fading_layers = [rnn, shrinking_rnn, self_attention]
 fading_curves = [influence(layer, X)[:, 0] for layer in fading_layers]
 
 # %% solution-fading-figure
 d2l.plot(
-    d2l.arange(n_far),
+    tf.range(n_far),
     [curve / curve[0] for curve in fading_curves],
     xlabel="Distance from the first token",
     ylabel="Influence",
@@ -753,90 +705,17 @@ d2l.plot(
 # %% solution-dilated
 def count_layers(n, growth):
     """Count layers with k = 3 until the first of n tokens reaches the last output."""
-    signal, kernel, depth = tf.one_hot([[0]], n, axis=1), d2l.ones((3, 1, 1)), 0
+    signal = tf.one_hot([[0]], n, axis=1)
+    kernel = tf.ones((3, 1, 1))
+    depth = 0
     while signal[0, -1, 0] == 0:
         step = growth**depth
         signal = tf.nn.convolution(signal, kernel, padding="SAME", dilations=[step])
-        signal, depth = tf.minimum(signal, 1), depth + 1  # 1 if it arrives, else 0
+        signal = tf.minimum(signal, 1)  # 1 if it arrives, else 0
+        depth += 1
     return depth
 
 
 print("   n   plain  dilated")
 for length in (5, 14, 41, 122):
     print(f"{length:>4}{count_layers(length, 1):>8}{count_layers(length, 3):>9}")
-
-# %% solution-decoding
-layer, encoding = small_attention, PositionalEncoding(d, 0)
-
-
-def decode_token(x, keys, values):
-    """Return the output of a new token, and the cache with its key and value."""
-    keys = d2l.concat([keys, layer.W_k(x)], axis=1)
-    values = d2l.concat([values, layer.W_v(x)], axis=1)
-    # cut into heads; transpose_output puts them together again
-    heads = [layer.transpose_qkv(array) for array in (layer.W_q(x), keys, values)]
-    pooled = layer.transpose_output(layer.attention(*heads))
-    return layer.W_o(pooled), keys, values
-
-
-tokens = d2l.normal((1, n, d))
-keys = values = tokens[:, :0]  # the cache, still empty
-outputs = []
-for i in range(n):
-    x = encoding(tokens[:, i : i + 1], offset=i)
-    y, keys, values = decode_token(x, keys, values)
-    outputs.append(y)
-
-# %% solution-decoding-cost
-full_input = encoding(tokens)
-full_output = layer(full_input, full_input, full_input, causal_lens)
-difference = tf.reduce_max(abs(full_output - d2l.concat(outputs, axis=1)))
-print(f"largest difference: {difference:.5f}")
-print("tokens  without cache  with cache")
-for length in (10, 100, 1000):
-    x, all_tokens = d2l.zeros((1, 1, d)), d2l.zeros((1, length, d))
-    cache = d2l.zeros((1, length - 1, d))
-    plain_count = d2l.multiply_adds(layer, x, all_tokens, all_tokens)
-    cached_count = d2l.multiply_adds(
-        lambda *inputs: decode_token(*inputs)[0], x, cache, cache
-    )
-    print(f"{length:>6}{plain_count:>15,}{cached_count:>12,}")
-
-
-# %% solution-relative
-class RelativeAttention(keras.layers.Layer):
-    """Attention that adds to each key a learned vector for its distance."""
-
-    def __init__(self, num_hiddens, max_distance):
-        super().__init__()
-        self.W_q, self.W_k, self.W_v = (
-            keras.layers.Dense(num_hiddens, use_bias=False) for _ in range(3)
-        )
-        self.table = make_table(2 * max_distance + 1, num_hiddens)
-        self.max_distance = max_distance
-
-    def scores(self, X):
-        Q, K, position = self.W_q(X), self.W_k(X), d2l.arange(X.shape[1])
-        distance = position[:, tf.newaxis] - position  # i - j
-        far = self.max_distance
-        row = tf.clip_by_value(distance, -far, far) + far
-        keys = K[:, tf.newaxis] + self.table(row)  # (batch, queries, keys, num_hiddens)
-        products = d2l.reduce_sum(Q[:, :, tf.newaxis] * keys, axis=-1)
-        return products / math.sqrt(X.shape[-1])
-
-    def call(self, X):
-        return tf.nn.softmax(self.scores(X)) @ self.W_v(X)
-
-
-four_tokens = d2l.normal((1, 4, d))
-relative = RelativeAttention(d, max_distance=3)
-# The four tokens are at 0 to 3 and at 7 to 10.
-repeated = d2l.concat([four_tokens, d2l.normal((1, 3, d)), four_tokens], axis=1)
-scores = relative.scores(repeated)[0]
-reversed_output = relative(four_tokens[:, ::-1])[:, ::-1]
-
-# %% solution-relative-shown
-difference = tf.reduce_max(abs(scores[:4, :4] - scores[7:, 7:]))
-print(f"scores at 0 and at 7: largest difference {difference:.5f}")
-difference = tf.reduce_max(abs(relative(four_tokens) - reversed_output))
-print(f"in the other order: largest difference {difference:.2f}")

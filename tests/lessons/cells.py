@@ -252,9 +252,10 @@ def assert_budget(
             return
         replace_names = request.getfixturevalue("replace_names")
         names = cells[cell].names
+        train = "fit" if "fit" in names else "train"
 
         def run(record_result: Callable[..., Any]) -> None:
-            replace_names(names["train"], **{draw_function: record_result})
+            replace_names(names[train], **{draw_function: record_result})
             cells[cell].run_again()
 
         sequences = [first for first, *_ in record_first_calls(run, names[draw_function])]

@@ -6,7 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.lessons.cells import ExecutedCell, array, assert_axes, softmax
+from tests.lessons.cells import (
+    ExecutedCell,
+    array,
+    assert_axes,
+    assert_printed,
+    read_numbers,
+    softmax,
+)
 
 Array = NDArray[Any]
 
@@ -96,13 +103,28 @@ def assert_maps(
     *,
     atol: float = 1e-5,
     colours: str = "Blues",
+    columns: Sequence[str] | None = None,
+    rows: Sequence[str] | None = None,
+    marks: Any = None,
 ) -> Array:
-    """Check a figure's heat maps, the labels of their axes, and the titles of the first maps; return the maps."""
+    """Check a figure's heat maps, the labels of their axes, and the titles of the first maps; return the maps.
+
+    ``columns`` and ``rows`` are the names of the cells; ``marks`` is where they have frames, the same in each map.
+    """
     maps = np.array([np.asarray(panel.get_array()) for panel in cell.panels])
     np.testing.assert_allclose(maps, expected, atol=atol)
     assert {panel.get_cmap().name for panel in cell.panels} == {colours}
     assert [panel.axes.get_title() for panel in cell.panels[: len(titles)]] == [*titles]
     assert_axes(cell, *axes)
+    last = cell.panels[-1].axes
+    if columns is not None:
+        assert [label.get_text() for label in last.get_xticklabels()] == [*columns]
+    if rows is not None:
+        labels = cell.panels[0].axes.get_yticklabels()
+        assert [label.get_text() for label in labels] == [*rows]
+    if marks is not None:
+        corners = {frame.get_xy() for frame in last.patches}
+        assert {(y + 0.5, x + 0.5) for x, y in corners} == {*map(tuple, np.argwhere(marks))}
     return maps
 
 
@@ -128,23 +150,36 @@ def assert_curves(
     assert (plot.get_xscale(), plot.get_yscale()) == ("linear", yscale)
 
 
-def assert_medians_with_bars(
-    cell: ExecutedCell,
-    shares: Any,
-    lengths: Sequence[int],
-    spacing: float,
-    names: list[str],
-    xlabel: str,
+def assert_ranges(
+    cell: ExecutedCell, results: Mapping[str, Any], x: Sequence[float], xlabel: str, ylabel: str
 ) -> None:
-    """Check a curve of medians for each kind of model, and bars for their ranges, ``spacing`` apart.
+    """Check a plot of medians and ranges over x; results have the shape (seeds, points)."""
+    median, low, high = np.moveaxis(median_and_range([*results.values()], axis=1), -1, 0)
+    for actual, heights in zip(cell.curves, median, strict=True):
+        np.testing.assert_allclose(actual, (x, heights), atol=1e-6)
+    (figure,) = cell.figures
+    axes, *_ = figure.axes
+    for bars, bottom, top in zip(axes.collections, low, high, strict=True):
+        expected = [((x[i], bottom[i]), (x[i], top[i])) for i in range(len(x))]
+        np.testing.assert_allclose(bars.get_segments(), expected, atol=1e-6)
+    assert cell.legend == [*results]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (xlabel, ylabel)
+    assert axes.get_xscale() == "log"
 
-    ``shares`` has the shape (kinds, seeds, lengths).
+
+def assert_range_table(
+    cell: ExecutedCell, results: Mapping[str, Any], first: int = 0, digits: int = 2
+) -> Array:
+    """Check the lines of a table, which begin with names; results have the shape (seeds, columns).
+
+    ``first`` is the number of the table's first line among the cell's lines with ranges. Returns medians, lowest and
+    highest values, of shape (names, columns, 3).
     """
-    median, low, high = np.moveaxis(median_and_range(shares, axis=1), -1, 0)
-    bars = [
-        ([length + spacing * kind] * 2, [low[kind, i], high[kind, i]])
-        for i, length in enumerate(lengths)
-        for kind in range(len(median))
-    ]
-    axes = xlabel, "Share right"
-    assert_curves(cell, lengths, median, names, axes, bars=bars, atol=1e-6)
+    lines = [line for line in cell.printed.splitlines() if line.endswith(")")]
+    expected = median_and_range([*results.values()], axis=1)
+    for line, name, row in zip(lines[first:], results, expected, strict=False):
+        assert line.startswith(f"{name} ")
+        printed = np.abs(read_numbers(line.removeprefix(name)))  # the "-" of a range is no sign
+        assert_printed(printed.reshape(row.shape), row, digits)
+    assert len(lines) >= first + len(results)
+    return expected

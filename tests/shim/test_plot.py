@@ -80,14 +80,14 @@ def test_single_argument_is_plotted_against_index(curves: list[list[float]]) -> 
     assert curve_points() == [([0, 1, 2], curve) for curve in curves]
 
 
-def test_first_five_curves_differ_in_colour_and_style() -> None:
-    plot(X, [X] * 7)
+def test_first_six_curves_differ_in_colour_and_style() -> None:
+    plot(X, [X] * 8)
     lines = plt.gca().get_lines()
     colors = [line.get_color() for line in lines]
     dashes = [str(line._dash_pattern) for line in lines]  # more precise than the style's name
-    assert colors[:5] == ["#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00"]
-    assert len(set(colors[:5])) == len(set(dashes[:5])) == 5
-    assert (colors[5:], dashes[5:]) == (colors[:2], dashes[:2])
+    assert colors[:6] == ["#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00", "#555555"]
+    assert len(set(colors[:6])) == len(set(dashes[:6])) == 6
+    assert (colors[6:], dashes[6:]) == (colors[:2], dashes[:2])
 
 
 def test_format_strings_replace_styles_and_repeat() -> None:
@@ -186,6 +186,43 @@ def test_heat_map_has_defaults() -> None:
     assert len(plt.gcf().axes) == 2
 
 
+def test_cells_may_be_named() -> None:
+    grid = np.ones((2, 2, 2, 3))
+    show_heatmaps(grid, "Keys", "Queries", xticklabels=["a\n1", "b\n2", "c\n3"], yticklabels="xy")
+    panels = [image.axes for image in images()]
+    for axes in panels[2:]:  # below the last row of the grid
+        labels = axes.xaxis.get_ticklabels()
+        assert [label.get_text() for label in labels if label.get_visible()] == [
+            "a\n1",
+            "b\n2",
+            "c\n3",
+        ]
+    for axes in panels[::2]:  # beside the first column
+        labels = axes.yaxis.get_ticklabels()
+        assert [label.get_text() for label in labels if label.get_visible()] == ["x", "y"]
+    np.testing.assert_array_equal(panels[3].get_xticks(), [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("marks", "cells"),
+    [
+        pytest.param([[1, 0, 0], [0, 0, 1]], [{(0, 0), (1, 2)}] * 2, id="every map"),
+        pytest.param([True, False, False], [{(0, 0), (1, 0)}] * 2, id="every row"),
+        pytest.param(np.eye(2)[:, :, None] * [0, 0, 1], [{(0, 2)}, {(1, 2)}], id="each column"),
+    ],
+)
+def test_marked_cells_have_frames(marks: Any, cells: list[set[tuple[int, int]]]) -> None:
+    show_heatmaps(np.ones((1, 2, 2, 3)), "Keys", "Queries", marks=marks)
+    for image, want in zip(images(), cells, strict=True):
+        # In data coordinates, a cell's centre is its column and row.
+        boxes = [patch.get_bbox() for patch in image.axes.patches]
+        assert {(box.y0 + 0.5, box.x0 + 0.5) for box in boxes} == want
+        assert {(box.width, box.height) for box in boxes} == {(1, 1)}
+        # White below black, so that a frame is visible on any colour.
+        widths = {patch.get_edgecolor()[:3]: patch.get_linewidth() for patch in image.axes.patches}
+        assert widths[1, 1, 1] > widths[0, 0, 0]
+
+
 # The text alternative
 
 
@@ -215,6 +252,19 @@ def test_heat_maps_are_described_with_shared_labels() -> None:
         f' "Head 2": {size}, values from -1.00 to 1.00, 2 of 6 zero; '
         "colours Reds from -4.00 to 4.00."
     )
+
+
+def test_frames_are_described() -> None:
+    grid = np.array([[[[0, 1, 2], [0, 3, np.nan]], [[np.nan, 4, 5], [1, 0, 0]]]])
+    marks = [[0, 0, 1], [1, 1, 0]]
+    show_heatmaps(grid, "Keys", "Queries", marks=marks)
+    frames = "3 cells framed; {} of 2 rows have their largest value in one."
+    first, second = describe(plt.gcf()).split(" Heat map")
+    assert first.endswith(frames.format(2))
+    assert second.endswith(frames.format(2))
+    plt.close("all")
+    show_heatmaps(-grid, "鍵", "查詢", marks=marks)
+    assert describe(plt.gcf()).endswith("加框的有 3 格；最大值在框內的有 1 列（共 2 列）。")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -434,6 +484,14 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
         lambda: plot(np.zeros(3, complex)),
     "ValueError: titles: got 1 for 2 columns of heat maps; need one for each column":
         lambda: show_heatmaps(np.zeros((1, 2, 3, 3)), "x", "y", titles=["one"]),
+    "ValueError: xticklabels: got 2 for 3 columns; need one for each":
+        lambda: show_heatmaps(np.zeros((1, 1, 4, 3)), "x", "y", xticklabels="ab"),
+    "ValueError: yticklabels: got 3 for 4 rows; need one for each":
+        lambda: show_heatmaps(np.zeros((1, 1, 4, 3)), "x", "y", yticklabels="abc"),
+    "ValueError: marks: got shape (4,); need a shape that broadcasts to that of matrices, (1, 1, 4, 3)":
+        lambda: show_heatmaps(np.zeros((1, 1, 4, 3)), "x", "y", marks=np.zeros(4)),
+    "TypeError: marks: got str...; need an array of real numbers...":
+        lambda: show_heatmaps(np.zeros((1, 1, 4, 3)), "x", "y", marks="diagonal"),
     "ValueError: matrices: got shape (1, 1, 2, 2) without a finite number; need at least one number...":
         lambda: show_heatmaps(np.full((1, 1, 2, 2), np.nan), "x", "y"),
 }

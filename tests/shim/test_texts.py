@@ -175,6 +175,16 @@ def test_histogram_is_described():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
+        (
+            lambda: d2l.RandomGenerator([1, -2.0]),
+            ValueError,
+            "a weight of -2.0; need a list of fin",
+        ),
+        (
+            lambda: d2l.RandomGenerator([[1]]),
+            ValueError,
+            r"sampling_weights: got shape \(1, 1\); need",
+        ),
         (lambda: d2l.RandomGenerator([]), ValueError, "sampling_weights: got a sum of 0.0; need"),
         (
             lambda: d2l.get_negatives([[1]], d2l.Vocab(["a"]), Counter(a=3), 5),

@@ -58,7 +58,7 @@ def test_choosing_a_framework_does_not_move_the_text(open_page: Open, width: int
 def test_the_bar_shows_what_was_chosen_elsewhere(open_page: Open):
     page = open_page(f"en/{LESSON}?framework=mlx")
     expect(page.locator(".bar select")).to_have_value("mlx")
-    page.locator("#cell-by-hand > label", has_text="JAX").click()
+    page.locator(".sd-tab-set:not([id]) > label", has_text="JAX").click()
     expect(page.locator(".bar select")).to_have_value("jax")
 
 
@@ -97,13 +97,25 @@ def test_lessons_link_to_their_neighbours(open_page: Open, language: str, width:
 
 
 @pytest.mark.parametrize("language", mark_release(LANGUAGES, always=["zh-TW"]))
-def test_phones_have_no_tabs_above_their_cells(open_page: Open, language: str):
-    page = open_page(f"{language}/{LESSON}", viewport={"width": 390, "height": 800})
+def test_a_cell_has_its_frameworks_name_and_no_tabs(open_page: Open, language: str):
+    page = open_page(f"{language}/{LESSON}?framework=mxnet")
+    cell = page.locator("#cell-binary")
+    labels = cell.locator("> label").filter(visible=True)
+    assert labels.all_inner_texts() == ["MXNet"]
+    # It is in the same box as the code, above its first line.
+    label, code = labels.first.bounding_box(), cell.locator("pre:visible").first
+    padding = code.evaluate("each => parseFloat(getComputedStyle(each).paddingTop)")
+    assert 0 <= label["y"] - code.bounding_box()["y"] <= padding - label["height"]
+    page.set_viewport_size({"width": 390, "height": 800})
     assert page.locator(".sd-tab-set[id] > label").filter(visible=True).count() == 0
-    page.set_viewport_size({"width": 1280, "height": 800})
-    labels = page.locator("#cell-by-hand > label").filter(visible=True)
-    assert len({label.bounding_box()["y"] for label in labels.all()}) == 1  # on one line
-    assert labels.count() == len(FRAMEWORKS)
+
+
+def test_consecutive_cells_are_close_together(open_page: Open):
+    page = open_page(f"en/{LESSON}")
+    first, second = (
+        page.locator(f"#cell-{name}").bounding_box() for name in ("influence", "influence-heatmaps")
+    )
+    assert 0 <= second["y"] - (first["y"] + first["height"]) < 10
 
 
 def test_a_framework_in_the_front_pages_address_is_chosen_in_lessons(open_page: Open):
@@ -114,9 +126,9 @@ def test_a_framework_in_the_front_pages_address_is_chosen_in_lessons(open_page: 
     assert list_chosen_frameworks(page) == {"jax"}
 
 
-def test_the_tab_key_skips_the_tabs_of_cells(open_page: Open):
+def test_the_tab_key_skips_the_hidden_tabs_of_cells(open_page: Open):
     page = open_page(f"en/{LESSON}")
-    assert page.locator(".sd-tab-set > input:not([tabindex='-1'])").count() == 0
-    for group in page.locator(".sd-tab-set").filter(visible=True).all():
-        expect(group).to_have_role("radiogroup")
-        expect(group).to_have_accessible_name("Framework")
+    assert page.locator(".sd-tab-set[id] > input").filter(visible=True).count() == 0
+    group = page.locator(".sd-tab-set:not([id])")
+    expect(group).to_have_role("radiogroup")
+    expect(group).to_have_accessible_name("Framework")

@@ -13,7 +13,8 @@ from tools.project.dist import WHEEL
 from tools.weave.lessons import LANGUAGES, ROOT, Notebook
 
 LAUNCH_BUTTONS = ".sd-tab-set .launch"
-CHOSEN_TABS = '.sd-tab-set > input:checked + label[data-sync-group="framework"]'
+# Not those of cells that only one framework has.
+CHOSEN_TABS = ".sd-tab-set:has(> input ~ input) > input:checked + label[data-sync-group=framework]"
 
 
 def list_chosen_frameworks(page: Page) -> set[str]:
@@ -23,8 +24,8 @@ def list_chosen_frameworks(page: Page) -> set[str]:
     )
 
 
-def choose(page: Page, framework: str, cell: str = "cell-by-hand") -> None:
-    page.locator(f"#{cell} > label", has_text=FRAMEWORKS[framework].title).click()
+def choose(page: Page, framework: str) -> None:
+    page.locator(".bar select").select_option(framework)
 
 
 def read_cell(page: Page, cell: str) -> str:
@@ -32,9 +33,9 @@ def read_cell(page: Page, cell: str) -> str:
 
 
 @pytest.mark.parametrize("language", mark_release(LANGUAGES, always=["en"]))
-def test_choosing_a_framework_in_one_cell_changes_all_cells(open_page: Open, language: str):
+def test_choosing_a_framework_changes_all_cells(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}")
-    assert page.locator(".sd-tab-set").count() == 1 + 62  # the buttons and the cells
+    assert page.locator(".sd-tab-set").count() == 1 + 53  # the buttons and the cells
     for framework in reversed(FRAMEWORKS):
         choose(page, framework)
         assert list_chosen_frameworks(page) == {framework}
@@ -65,15 +66,6 @@ def test_a_link_with_an_unknown_framework_chooses_the_first(open_page: Open):
     assert list_chosen_frameworks(open_page(f"en/{LESSON}?framework=caffe")) == {"pytorch"}
 
 
-def test_a_clicked_cell_does_not_move(open_page: Open):
-    page = open_page(f"en/{LESSON}")
-    cell = page.locator("#cell-rotation")
-    cell.scroll_into_view_if_needed()
-    before = cell.bounding_box()["y"]
-    choose(page, "djl", "cell-rotation")
-    assert abs(cell.bounding_box()["y"] - before) < 2
-
-
 def test_a_passage_for_some_frameworks_is_hidden_in_others(open_page: Open):
     page = open_page(f"en/{LESSON}?framework=jax")
     flax = page.get_by_text("Flax keeps a layer and its parameters apart")
@@ -85,9 +77,9 @@ def test_a_passage_for_some_frameworks_is_hidden_in_others(open_page: Open):
     expect(keras).to_be_visible()
 
 
-def test_tabs_can_be_operated_by_keyboard(open_page: Open):
+def test_tabs_below_the_title_can_be_operated_by_keyboard(open_page: Open):
     page = open_page(f"en/{LESSON}")
-    page.locator("#cell-setup > input").first.focus()
+    page.locator(".sd-tab-set:not([id]) > input").first.focus()
     page.keyboard.press("ArrowRight")
     assert list_chosen_frameworks(page) == {"tensorflow"}
 

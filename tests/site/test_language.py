@@ -130,7 +130,7 @@ def test_a_chinese_deck_has_no_english_except_code_and_names(open_page: Open, pa
 
 
 def test_the_help_and_the_speakers_window_are_in_chinese(open_page: Open):
-    page = open_page(f"slides/zh-TW/jax/{LESSON}#/4")
+    page = open_page(f"slides/zh-TW/jax/{LESSON}#/3")
     page.evaluate("Reveal.toggleHelp()")
     expect(page.locator(".r-overlay-help")).to_contain_text("講者備註")
     assert find_english(page.content()) == set()

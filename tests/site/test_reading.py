@@ -168,7 +168,7 @@ def test_chinese_has_its_own_fonts_and_english_those_of_the_theme(open_page: Ope
 @pytest.mark.parametrize("language", mark_release(LANGUAGES, always=["en"]))
 def test_without_scripts_all_frameworks_are_shown_under_their_names(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}", java_script_enabled=False)
-    cell = page.locator("#cell-by-hand")
+    cell = page.locator("#cell-shape-check")
     contents = cell.locator("> .sd-tab-content").all()
     tops = []
     for framework, content in zip(FRAMEWORKS.values(), contents, strict=True):
@@ -259,7 +259,7 @@ def test_print_shows_only_the_chosen_framework(open_page: Open, language: str):
     page = open_page(f"{language}/{LESSON}?framework=jax")
     page.emulate_media(media="print")
     assert set(page.locator(".sd-tab-set > label:visible").all_inner_texts()) == {"JAX"}
-    assert page.locator(".sd-tab-content:visible").count() == 1 + 62
+    assert page.locator(".sd-tab-content:visible").count() == 1 + 53
     assert page.locator(".launch a:visible").count() == 0
 
 
@@ -312,7 +312,8 @@ def test_lessons_open_by_name_and_by_image_from_the_front_page(open_page: Open, 
 @pytest.mark.parametrize("theme", mark_release(["light", "dark"], always=["light"]))
 def test_code_that_fits_has_no_shades(open_page: Open, theme: str):
     page = open_page(f"en/{LESSON}", color_scheme=theme)
-    page.add_style_tag(content=".highlight * { color: transparent !important; }")
+    hidden = ".highlight *, .sd-tab-label { color: transparent !important; }"
+    page.add_style_tag(content=hidden)
     for kind in (".highlight:not(.output) > pre", ".output.highlight > pre"):
         fits = "each => each.scrollWidth <= each.clientWidth"
         visible_blocks = page.locator(kind).filter(visible=True).all()
@@ -327,7 +328,7 @@ def test_formulas_and_tables_fit_a_phone_or_have_shades(open_page: Open, languag
     page = open_page(f"{language}/{LESSON}", viewport={"width": 390, "height": 800})
     page.wait_for_load_state()
     blocks = page.locator("div.math, .table-wrapper").all()
-    assert len(blocks) > 8
+    assert len(blocks) >= 8
     # Make one table only a little too wide, independently of the fonts.
     page.locator(".table-wrapper").first.evaluate(
         "({ clientWidth, firstElementChild: { style } }) => "
@@ -355,11 +356,7 @@ def test_the_copy_button_is_visible_when_it_has_the_focus(open_page: Open):
     page = open_page(f"en/{LESSON}")
     button = page.locator("#cell-binary button.copybtn").first
     assert button.evaluate("each => getComputedStyle(each).opacity") == "0"
-    page.locator("#cell-binary > input").first.focus()
-    for _ in range(5):
-        page.keyboard.press("Tab")
-        if button.evaluate("each => each === document.activeElement"):
-            break
+    button.focus()
     expect(button).to_be_focused()
     expect(button).to_have_css("opacity", "1")
 

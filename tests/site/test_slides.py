@@ -50,7 +50,7 @@ def test_every_slide_fits_and_has_notes(open_page: Open, notebook: Notebook):
 
 def test_the_code_on_a_slide_is_in_the_decks_framework(open_page: Open):
     for framework, code in (("pytorch", "attention.eval()"), ("djl", "new MultiHeadAttention")):
-        page = open_page(f"slides/en/{framework}/{LESSON}#/5")
+        page = open_page(f"slides/en/{framework}/{LESSON}#/4")
         expect(page.locator("section.present .highlight")).to_contain_text(code)
 
 
@@ -59,7 +59,7 @@ def test_the_speakers_window_shows_the_notes(open_page: Open):
     with page.context.expect_page() as window:
         page.keyboard.press("s")
     notes = window.value.locator(".speaker-controls-notes")
-    expect(notes).to_contain_text("One softmax gives each word one average.")
+    expect(notes).to_contain_text("Look again at the formula.")
 
 
 def test_a_deck_links_to_its_lesson(open_page: Open):

@@ -105,6 +105,16 @@ def test_prose_is_split_into_cells(weave_lesson, text, expected):
     assert list_sources(weave_lesson(text, f"\ufeff{CODE}")) == expected
 
 
+def test_jupyterlab_folds_the_solutions(weave_lesson):
+    text = "# Title\n\n## Part\nText.\n\n## Solutions\n\n### 1. One\n\nText.\n<<one>>\n"
+    folded = [
+        cell.source
+        for cell in list_cells(weave_lesson(text))
+        if cell.metadata.get("jp-MarkdownHeadingCollapsed")
+    ]
+    assert folded == ["## Solutions"]
+
+
 @pytest.mark.parametrize(
     ("framework", "headings"), [("a", ["For a.", "For both."]), ("b", ["For b.", "For both."])]
 )

@@ -73,6 +73,11 @@ def f(two, x="two words", y="log"):  # von
 '''
 JAVA = r'''/** A whole sentence,
  * on two lines. */
+/**
+ * two words
+ *
+ * of two.
+ */
 char quote = '"'; // two words
 f("%d of %stwo%n" + "of \" two" /* words */, """
     %d of
@@ -80,6 +85,11 @@ f("%d of %stwo%n" + "of \" two" /* words */, """
     """);'''
 GERMAN_JAVA = r'''/** Ein ganzer Satz,
  * in zwei Zeilen. */
+/**
+ * zwei Worte
+ *
+ * von zwei.
+ */
 char quote = '"'; // zwei Worte
 f("%d von %szwei%n" + "von \" zwei" /* Worte */, """
     %d von

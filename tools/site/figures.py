@@ -83,18 +83,19 @@ def _find_runs(cells: Iterable[tuple[int, int]]) -> list[list[int]]:
 def _replace_outlines(parent: Element) -> None:
     """Replace outlines of letters, but not of formulas, by the text that matplotlib has in a comment."""
     for group in list(parent):
-        comments = [child for child in group if callable(child.tag)]
-        if not comments:
+        if not any(callable(child.tag) for child in group):
             _replace_outlines(group)
             continue
-        for comment in comments:
-            group.remove(comment)
-        content = (comments[0].text or "").strip()
-        for outlines in group.findall(f"{SVG}g"):
-            transform = TRANSFORM.fullmatch(outlines.get("transform", ""))
+        content = ""
+        for child in list(group):
+            if callable(child.tag):  # a comment, with the text of the outlines after it
+                content = (child.text or "").strip()
+                group.remove(child)
+                continue
+            transform = TRANSFORM.fullmatch(child.get("transform", ""))
             if transform is not None and "$" not in content:
-                group.remove(outlines)
-                group.append(_make_text(content, transform, outlines.get("style")))
+                group.remove(child)
+                group.append(_make_text(content, transform, child.get("style")))
 
 
 def _make_text(content: str, transform: re.Match[str], style: str | None) -> Element:

@@ -23,7 +23,8 @@ JAVA = re.compile(
     re.MULTILINE,
 )
 COMMENT_MARK = re.compile(r"^[ \t]*(?:#|//) ?", re.MULTILINE)
-BLOCK_COMMENT = re.compile(r"(/\*+\s?)([\s\S]*?)(\s?\*/)")
+BLOCK_COMMENT = re.compile(r"(/\*+(?:\s*\n[ \t]*\*)?\s?)([\s\S]*?)(\s*\*/)")
+TRAILING_SPACES = re.compile(r"[ \t]+$", re.MULTILINE)
 BLOCK_COMMENT_LINE = re.compile(r"\n[ \t]*\*? ?")
 # Parts of a string that are not words: escapes, LaTeX commands (in a raw string), Java's format specifiers.
 ESCAPE = re.compile(r"\\[\s\S]")
@@ -50,7 +51,8 @@ class Fragment:
 
     def format(self, text: str) -> str:
         """Return another text, such as a translation, in the form that it needs in the program."""
-        return text.replace("\n", self.line_break)
+        text = text.replace("\n", self.line_break)
+        return text if self.kind == "string" else TRAILING_SPACES.sub("", text)
 
 
 def strip_comments(source: str, suffix: str) -> str:

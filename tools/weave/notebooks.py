@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from nbformat import NotebookNode, v4
 
@@ -49,9 +50,9 @@ def weave(notebook: Notebook) -> NotebookNode:
         }
     )
 
-    def add_prose(source: str) -> None:
+    def add_prose(source: str, **metadata: Any) -> None:
         number = sum(cell.cell_type == "markdown" for cell in node.cells) + 1
-        node.cells.append(v4.new_markdown_cell(source, id=f"text-{number:02}"))
+        node.cells.append(v4.new_markdown_cell(source, id=f"text-{number:02}", metadata=metadata))
 
     lines: dict[str, int] = {}  # the line of the text at which each cell is inserted, by name
     if INSTALL in cells:
@@ -59,7 +60,10 @@ def weave(notebook: Notebook) -> NotebookNode:
         raise LessonError(message, notebook.code, cells[INSTALL].marker_line)
     for passage in read_text(notebook.text, notebook.framework):
         if not passage.cell:
-            add_prose(link_lessons(embed_images(passage, notebook.text)))
+            # JupyterLab folds the solutions, the only section without a text of its own, until the reader opens them.
+            is_folded = passage.heading == "##" and "\n" not in passage.prose.strip()
+            folding = {"jp-MarkdownHeadingCollapsed": True} if is_folded else {}
+            add_prose(link_lessons(embed_images(passage, notebook.text)), **folding)
             continue
         if not lines and (code := render_install_cell(notebook)):
             node.cells.append(v4.new_code_cell(code, id=INSTALL))

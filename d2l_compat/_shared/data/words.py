@@ -72,8 +72,10 @@ class RandomGenerator:
         """Store n weights. Raises TypeError or ValueError unless all are at least 0, and at least one is above 0."""
         weights = to_numpy("sampling_weights", sampling_weights).astype("float64")
         need = "a list of finite numbers of at least 0, at least one above 0"
-        if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
+        if weights.ndim != 1:
             raise ValueError(message("sampling_weights", f"shape {weights.shape}", need))
+        for weight in weights[~((weights >= 0) & np.isfinite(weights))][:1]:
+            raise ValueError(message("sampling_weights", f"a weight of {weight}", need))
         if not 0 < weights.sum() < math.inf:
             raise ValueError(message("sampling_weights", f"a sum of {weights.sum()}", need))
         self.population = list(range(1, len(weights) + 1))

@@ -30,7 +30,7 @@ def test_word_looks_around_as_in_notebook(open_page: Open, path: str):
     assert rows == [line.split()[:2] for line in lines]
     vector = re.match(r"\(.*?\)", last)[0]
     assert f"was (1, 0) and is now {vector}" in sentence
-    assert "it listens most to “cat”: 0.75." in sentence
+    assert "it attends most to “cat”: 0.75." in sentence
 
 
 @pytest.mark.parametrize("masked", [False, True])

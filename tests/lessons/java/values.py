@@ -16,6 +16,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
+from d2l_compat._shared.plot import draw_frames
 from tests.lessons.cells import ExecutedCell
 from tools.run.page_kernel import Execution, PageKernel
 
@@ -220,8 +221,16 @@ def _draw_heatmaps(fields: Any) -> Any:
             panel.imshow(matrix, cmap=fields.colorMap, vmin=fields.low, vmax=fields.high)
             panel.set(title=fields.titles[column] if fields.titles else "")
         row[0].set_ylabel(fields.ylabel)
+        if fields.yticklabels:
+            row[0].set_yticks(range(len(fields.yticklabels)), fields.yticklabels)
     for panel in axes[-1]:
         panel.set_xlabel(fields.xlabel)
+        if fields.xticklabels:
+            panel.set_xticks(range(len(fields.xticklabels)), fields.xticklabels)
+    for panel, is_marked in zip(
+        axes.flat, np.reshape(fields.isMarked, (-1, *grid.shape[2:])), strict=True
+    ):
+        draw_frames(panel, is_marked)
     plt.close(figure)
     return figure
 
@@ -231,11 +240,13 @@ def _draw_curves(fields: Any) -> Any:
     for i, curve in enumerate(fields.curves):
         label = fields.names[i] if i < len(fields.names) else None
         axes.plot(curve.x, curve.y, label=label)
+    for curve, ranges in zip(fields.curves, fields.ranges, strict=False):
+        axes.vlines(curve.x, [bar.low for bar in ranges], [bar.high for bar in ranges])
     axes.set(xlabel=fields.xlabel, ylabel=fields.ylabel)
     axes.set_xscale("log" if fields.hasLogX else "linear")
     axes.set_yscale("log" if fields.hasLogY else "linear")
     if fields.names:
-        axes.legend()
+        axes.legend(axes.get_lines()[: len(fields.names)], fields.names)
     plt.close(figure)
     return figure
 

@@ -116,7 +116,6 @@ class Adapter(ABC):
     Linear: Any
     # Gradient descent by hand, if D2L has chapters on it in this framework.
     descent: Descent | None = None
-    IS_FUSED = False  # whether attention is one fused kernel
     # The output's dtype for float64 input and float32 weights, or None if these are rejected.
     CAST_DTYPE: str | None = None
     ACCEPTS_NUMPY = False  # whether functions take NumPy arrays
@@ -351,16 +350,15 @@ class Adapter(ABC):
     def lesson_projections(self, names: dict[str, Any], layer: str = "attention") -> Arrays:
         return self.projections(names[layer])
 
-    def lesson_encode(self, layer: Any, X: NDArray[Any], offset: int = 0) -> NDArray[Any]:
+    def lesson_encode(
+        self, layer: Any, X: NDArray[Any], offset: int = 0, training: bool = False
+    ) -> NDArray[Any]:
         """Return the output of a layer of the lesson's own class ``PositionalEncoding`` for ``X``."""
-        return self.layer(layer)(X, offset=offset)
+        return self.layer(layer)(X, offset=offset, training=training)
 
     def lesson_new_encoding(self, names: dict[str, Any], *args: Any, max_len: int) -> Any:
         """Make a layer of the lesson's own class ``PositionalEncoding``."""
         return names["PositionalEncoding"](*args, max_len=max_len)
-
-    def lesson_relative_scores(self, names: dict[str, Any], X: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray(self.to_numpy(names["relative"].scores(self.tensor(X))))
 
     def lesson_state_names(self, layer: Any) -> list[str]:
         """Return the names of everything in a layer that is trained or saved."""
@@ -383,15 +381,15 @@ class Adapter(ABC):
         return [self.to_numpy(names[name]) for name in ("letters", "numbers", "questions")]
 
     def new_reader(self, names: dict[str, Any], kind: str) -> Any:
-        """Make a model of the lesson's ``readers``, and call it, since its sizes may come from the first input."""
-        reader = names["readers"][kind]()
+        """Make a model by ``fixed_reader``, for example, and call it, since its sizes may come from the first input."""
+        reader = names[f"{kind}_reader"]()
         reader(self.tensor(np.zeros((1, 8), "int64")))
         return reader
 
     def lesson_reader(
         self, names: dict[str, Any], kind: str = ""
     ) -> tuple[Arrays, Callable[[NDArray[Any]], NDArray[Any]]]:
-        """Return the weights of ``reader``, or of a new one of ``readers``, and a function from tokens to answers.
+        """Return the weights of ``reader``, or of a new one of a kind, and a function from tokens to answers.
 
         The weights are embedding, W_q, W_k, W_v, W_o, W_1, b_1, W_2, b_2 and perhaps P.
         """
@@ -406,7 +404,7 @@ class Adapter(ABC):
         return weights | self.projections(reader.attention), layer
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
-        """Return the learned table of positions of a model of ``readers``, before and after some steps of training."""
+        """Return a reader's learned table of positions, before and after some steps of training."""
         train = names["train"]
         readers: list[Any] = []
         before: list[NDArray[Any]] = []
@@ -430,11 +428,6 @@ class Adapter(ABC):
         """Return the weights of each layer in ``blocks``."""
         return [self.projections(block) for block in names["blocks"]]
 
-    def lesson_relative(self, names: dict[str, Any]) -> Arrays:
-        """Return W_q, W_k and W_v of ``relative``, and its table of vectors, a row for each distance."""
-        table = self.layer(names["relative"]).parameters("table")["table"]
-        return self.projections(names["relative"], "qkv") | {"table": table}
-
     def lesson_arrays(self, examples: Any) -> list[NDArray[Any]]:
         """Return the examples that a lesson drew to test its models."""
         return self.to_numpy([*examples])
@@ -453,13 +446,19 @@ class Adapter(ABC):
         }
 
     def lesson_layers(
-        self, model: Any, count: int, tables: tuple[str, ...] = ("token", "place")
+        self, model: Any, layers: int | Iterable[str], tables: tuple[str, ...] = ("token", "place")
     ) -> tuple[Arrays, list[Arrays]]:
-        """Return a model's tables, output and bias, and the projections of each of its ``count`` layers."""
+        """Return a model's tables, output and bias, and the projections of its layers.
+
+        ``layers`` are their names, or how many there are in a list.
+        """
         parameters = self.layer(model).parameters
-        paths = [f"{self.LAYERS_PREFIX}{i}.W_" for i in range(count)]
-        layers = [{f"W_{x}": parameters(path + x)["weight"] for x in "qkvo"} for path in paths]
-        return self.lesson_weights(model, tables), layers
+        if isinstance(layers, int):
+            layers = [f"{self.LAYERS_PREFIX}{i}" for i in range(layers)]
+        projections = [
+            {f"W_{x}": parameters(f"{layer}.W_{x}")["weight"] for x in "qkvo"} for layer in layers
+        ]
+        return self.lesson_weights(model, tables), projections
 
     def lesson_finder(self, model: Any) -> Arrays:
         """Return the weights of a model that finds a letter's last digit, and of its scheme of positions.
@@ -475,10 +474,8 @@ class Adapter(ABC):
 
     def lesson_scheme(self, model: Any) -> Arrays:
         """Return the parameters of a model's scheme of positions."""
-        scheme = model.scheme
-        if hasattr(scheme, "vectors"):
-            return {"vectors": self.layer(scheme).parameters("vectors")["table"]}
-        return {"numbers": self.lesson_numbers(scheme)} if hasattr(scheme, "numbers") else {}
+        names = [name for name in ("vectors", "numbers") if hasattr(model.scheme, name)]
+        return {name: self.lesson_parameter(getattr(model.scheme, name)) for name in names}
 
-    def lesson_numbers(self, scheme: Any) -> NDArray[Any]:
-        return np.asarray(self.to_numpy(scheme.numbers))
+    def lesson_parameter(self, parameter: Any) -> NDArray[Any]:
+        return np.asarray(self.to_numpy(parameter))

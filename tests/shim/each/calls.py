@@ -453,6 +453,8 @@ GOOD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "reorg_test": ("nowhere",),
     "reorg_train_valid": ("nowhere", {"1": "cat"}, 0.5),
     "resnet18": (2,),
+    "plot_ranges": ([16, 64], {"a": [[0.5, 1], [0.25, 1]]}),
+    "print_ranges": ({"a": [[0.5, 1], [0.25, 1]]},),
     "rbfkernel": (np.ones(3), np.ones(2), 0.5),
     "sequence_mask": (X, LENS, 0.5),
     "show_Q_function_progress": (*MAP_VALUES_POLICY,),

@@ -96,6 +96,7 @@ COUNTS = """
 """
 COUNTS_FROM_0 = """
     K min_freq num_gpus num_noise_words num_preds offset SyntheticRegressionData.num_val check_len.n hit_and_auc.k
+    print_ranges.digits
 """
 SHARES = "iou_threshold nms_threshold pos_threshold"
 INTEGER_FROM_0, INTEGER_FROM_1 = "an integer of at least 0", "an integer of at least 1"
@@ -157,6 +158,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a dict of distributions, which have rvs()": "config_space",
         "a dict, or None": "initial_config",
         "a dictionary": "train_concise_ch11.hyperparams",
+        "a dictionary of names and their numbers, at least one": "plot_ranges.results print_ranges.results",
     }),
     (NOT_LISTS, show_value, {
         "batches (inputs, labels)": "data_iter test_iter train_iter",
@@ -185,7 +187,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     ((3, None, OBJECT), show_value, {
         "batches, at least one": """train_ch6.train_iter train_ch11.data_iter
         train_ch13.train_iter train_concise_ch11.data_iter TrainCallback.train_iter""",
-        "points (x1, x2), at least one": "results",
+        "points (x1, x2), at least one": "show_trace_2d.results",
     }),
     ((3, "no", None), show_value, {"(height, width), in pixels": "resize crop_size"}),
     ((3, "cpu", OBJECT), show_value, {DEVICES: "devices"}),
@@ -194,11 +196,12 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a list of tokens": "Vocab.tokens count_corpus.tokens reserved_tokens",
         "a token (a string), or a list of tokens": "Vocab.[].tokens",
         "a list": "check_len.a",
+        "a list of names": "xticklabels yticklabels print_ranges.columns",
         "a list of items": "rankedlist test_matrix",
         "a tuple of sizes": "check_shape.shape",
     }),
     (NOT_STRINGS, type_name, {
-        "a string": "description",
+        "a string": "description print_ranges.title",
         "a curve's name as a string": "ProgressBoard.draw.label",
         "a string of at least one character": "prefix",
         "a sentence as a string": "pred_seq label_seq predict_sentiment.sequence src_sentence",
@@ -211,7 +214,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     (("n", OBJECT), show_dtype, {
         "an array of real numbers": """Animator.add.x Animator.add.y ProgressBoard.draw.x
         ProgressBoard.draw.y sampling_weights indices bbox bboxes x1 x2 matrices sizes ratios
-        plot.X plot.Y action"""
+        plot.X plot.Y plot_ranges.x marks action"""
     }),
     ((3, "no", []), type_name, {"a tensor": "score_bias H"}),
     ((3, None, []), show_value, {"the name of an MXNet optimizer, or an optimizer": "tr_name"}),
@@ -259,7 +262,10 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
         "a list of words, at least one": "premise hypothesis",
         "a list of lists, at least one": "xlist ylist",
         "examples (center, context, noise words), at least one": "batchify.data",
-        "points (x1, x2), at least one": "results",
+        "points (x1, x2), at least one": "show_trace_2d.results",
+    }),
+    ({"none": {}}, {
+        "a dictionary of names and their numbers, at least one": "plot_ranges.results print_ranges.results",
     }),
     ({"0 for 1 parameters": []}, {"one for each parameter": "grads"}),
     ({"list": []}, {"a list of numbers above 0, at least one": "sizes ratios"}),

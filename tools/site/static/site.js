@@ -38,18 +38,11 @@
       ?? visible.find((element) => element.getBoundingClientRect().bottom > edge);
   }
 
-  // A change of the framework changes the height of the cells above. Scroll back to the element that was clicked or read.
+  // A change of the framework changes the height of the cells above. Scroll back to the element that was read.
   const scrollBack = (element, oldTop) =>
     window.scrollBy({ top: top(element) - oldTop, behavior: "instant" });
-  let clicked, clickedTop; // sphinx-design's script switches the cells between these two listeners
   document.addEventListener("change", (event) => {
-    clicked = event.target.closest(".sd-tab-set");
-    clickedTop = clicked && top(clicked);
-  }, true);
-  document.addEventListener("change", (event) => {
-    if (!clicked?.contains(event.target)) return;
-    showChoice();
-    scrollBack(clicked, clickedTop);
+    if (event.target.closest(".sd-tab-set")) showChoice();
   });
   selector?.addEventListener("change", () => {
     const element = findElementInSight();
@@ -58,11 +51,10 @@
     scrollBack(element, oldTop);
   });
 
-  // The bar chooses the framework of all cells, so the Tab key skips their tabs.
-  for (const tabSet of selector ? tabSets : []) {
-    tabSet.setAttribute("role", "radiogroup");
-    tabSet.setAttribute("aria-label", selector.getAttribute("aria-label"));
-    for (const radio of tabSet.querySelectorAll(":scope > input")) radio.tabIndex = -1;
+  // The tabs below the title; those of cells are hidden.
+  if (selector) {
+    tabSets[0].setAttribute("role", "radiogroup");
+    tabSets[0].setAttribute("aria-label", selector.getAttribute("aria-label"));
   }
 
   // A click elsewhere or Escape closes the menu.

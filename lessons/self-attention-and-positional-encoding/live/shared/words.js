@@ -21,7 +21,7 @@
         sat: [0, 2], purred: [0, 2], slept: [0, 2], ran: [0, 2], ate: [0, 2], drank: [0, 2],
       },
       summary: (word, before, after, most, weight) =>
-        `“${word}” was (${before.join(", ")}) and is now (${after.join(", ")}); it listens most to “${most}”: ${weight}.`,
+        `“${word}” was (${before.join(", ")}) and is now (${after.join(", ")}); it attends most to “${most}”: ${weight}.`,
     },
     "clock-hands": {
       title: "Clock hands: one row of the positional encoding",
@@ -94,7 +94,7 @@
       type: "輸入一個句子，詞與詞之間空一格：",
       sentence: "那隻 貓 躲了起來 因為 牠 闖了禍",
       mask: "遮住後面的詞（因果遮罩）",
-      word: "誰來問？",
+      word: "由哪個詞發問？",
       thing: "事物",
       action: "動作",
       score: "分數",
@@ -107,7 +107,7 @@
         躲了起來: [0, 2], 闖了禍: [0, 2], 睡了: [0, 2], 跑了: [0, 2], 吃了: [0, 2], 喝了: [0, 2],
       },
       summary: (word, before, after, most, weight) =>
-        `「${word}」原來是 (${before.join(", ")})，現在是 (${after.join(", ")})；它最聽「${most}」的：${weight}。`,
+        `「${word}」原來是 (${before.join(", ")})，現在是 (${after.join(", ")})；它最注意「${most}」：${weight}。`,
     },
     "clock-hands": {
       title: "時鐘指針：位置編碼的一個橫列",

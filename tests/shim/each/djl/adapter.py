@@ -1,5 +1,6 @@
 """The adapter of DJL, whose objects stay in the notebook's Java kernel (tests/lessons/java/values.py)."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,6 @@ PROJECTIONS = "W_q", "W_k", "W_v", "W_o"
 
 
 class Adapter:
-    IS_FUSED = False
-
     def __init__(self) -> None:
         self._drawn: dict[tuple[Any, ...], list[np.ndarray]] = {}
 
@@ -62,14 +61,6 @@ class Adapter:
     def lesson_blocks(self, names: Names) -> list[Arrays]:
         return [self.projections(block) for block in names["blocks"]]
 
-    def lesson_relative(self, names: Names) -> Arrays:
-        relative = names["relative"]
-        return self.projections(relative, "qkv") | {"table": relative.parameters("table")[0][0]}
-
-    @staticmethod
-    def lesson_relative_scores(names: Names, X: np.ndarray) -> np.ndarray:
-        return names["relative"].call("scores", X)
-
     @staticmethod
     def lesson_new_encoding(
         names: Names, num_hiddens: int, dropout: float, max_len: int
@@ -77,9 +68,11 @@ class Adapter:
         return names["new PositionalEncoding"](num_hiddens, Code(f"{dropout}f"), max_len)
 
     @staticmethod
-    def lesson_encode(layer: JavaObject, X: np.ndarray, offset: int = 0) -> np.ndarray:
+    def lesson_encode(
+        layer: JavaObject, X: np.ndarray, offset: int = 0, training: bool = False
+    ) -> np.ndarray:
         inputs = Code(f"new NDList({render_literal(X)}, manager.create({offset}))")
-        return layer.call("forward", Code("parameters"), inputs, False)[0]
+        return layer.call("forward", Code("parameters"), inputs, training)[0]
 
     @staticmethod
     def lesson_state_names(layer: JavaObject) -> list[str]:
@@ -87,7 +80,7 @@ class Adapter:
 
     @staticmethod
     def new_reader(names: Names, kind: str) -> JavaObject:
-        return names["initialize"](names["readers"][kind](), Code("new Shape(1, 8)"))
+        return names["initialize"](names[f"{kind}_reader"](), Code("new Shape(1, 8)"))
 
     def lesson_reader(self, names: Names, kind: str = "") -> tuple[Arrays, JavaObject]:
         reader = self.new_reader(names, kind) if kind else names["reader"]
@@ -100,10 +93,9 @@ class Adapter:
 
     def lesson_learned_table(self, names: Names) -> list[np.ndarray]:
         """Return the table before and after training, from the same seed."""
-        maker = names["readers"]["learned"]
-        maker.java.run("Engine.getInstance().setRandomSeed(0);")
+        names.java.run("Engine.getInstance().setRandomSeed(0);")
         before = self.new_reader(names, "learned")
-        after = names["train"](maker, 0)
+        after = names["train"](Code("() -> learnedReader()"), 0)
         return [reader.parameters("positions")[0][0] for reader in (before, after)]
 
     @staticmethod
@@ -139,9 +131,15 @@ class Adapter:
         return weights | {"output": weight.T, "bias": bias}
 
     def lesson_layers(
-        self, model: JavaObject, count: int, tables: tuple[str, ...] = ("token", "place")
+        self,
+        model: JavaObject,
+        layers: int | Iterable[str],
+        tables: tuple[str, ...] = ("token", "place"),
     ) -> tuple[Arrays, list[Arrays]]:
-        paths = [f"layers.get({i}).{W}" for i in range(count) for W in PROJECTIONS]
-        matrices = np.split(np.array([array for (array,) in model.parameters(*paths)]), count)
-        layers = [dict(zip(PROJECTIONS, layer.mT, strict=True)) for layer in matrices]
-        return self.lesson_weights(model, tables), layers
+        if isinstance(layers, int):
+            layers = [f"layers.get({i})" for i in range(layers)]
+        paths = [f"{layer}.{W}" for layer in layers for W in PROJECTIONS]
+        arrays = np.array([array for (array,) in model.parameters(*paths)])
+        matrices = arrays.reshape(-1, len(PROJECTIONS), *arrays.shape[1:])
+        projections = [dict(zip(PROJECTIONS, layer.mT, strict=True)) for layer in matrices]
+        return self.lesson_weights(model, tables), projections

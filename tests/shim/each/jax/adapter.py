@@ -1,6 +1,6 @@
 """The adapter of d2l_compat.jax."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
@@ -254,8 +254,11 @@ class Adapter(adapter.Adapter):
         variables = {"attention": "attention_variables", "small_attention": "small_variables"}
         return super().lesson_projections(names, variables[layer])
 
-    def lesson_encode(self, layer: nn.Module, X: NDArray[Any], offset: int = 0) -> NDArray[Any]:
-        return np.asarray(layer.apply({}, X, offset=offset))
+    def lesson_encode(
+        self, layer: nn.Module, X: NDArray[Any], offset: int = 0, training: bool = False
+    ) -> NDArray[Any]:
+        rngs = {"dropout": jax.random.key(0)}
+        return np.asarray(layer.apply({}, X, training=training, offset=offset, rngs=rngs))
 
     def lesson_state_names(self, layer: nn.Module) -> list[str]:
         return [*layer.init(jax.random.key(0), np.zeros((1, 8, layer.num_hiddens), "float32"))]
@@ -266,10 +269,11 @@ class Adapter(adapter.Adapter):
     def lesson_reader(
         self, names: dict[str, Any], kind: str = ""
     ) -> tuple[adapter.Arrays, Callable[[NDArray[Any]], NDArray[Any]]]:
-        reader = names["readers"][kind] if kind else names["reader"]
-        variables = names["variables"]
         if kind:
+            reader = names[f"{kind}_reader"]
             variables = reader.init(jax.random.key(0), np.zeros((1, 8), "int32"))
+        else:
+            reader, variables = names["reader"]
         parts = variables["params"]
 
         def answers(tokens: NDArray[Any]) -> NDArray[Any]:
@@ -286,21 +290,35 @@ class Adapter(adapter.Adapter):
         return arrays | self.projections({"params": parts["attention"]}), answers
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
-        reader = names["readers"]["learned"]
-        start = reader.init(jax.random.key(0), names["example"])
-        first = jax.tree.map(lambda seeds: seeds[0], names["train"](reader))
+        reader = names["learned_reader"]
+        start = reader.init(jax.random.key(0), np.zeros((1, 8), "int32"))
+        _, first = names["train"](reader, 0)
         return [_table(start), _table(first)]
 
-    def lesson_relative(self, names: dict[str, Any]) -> adapter.Arrays:
-        variables = names["relative"].variables
-        table = np.asarray(variables["params"]["table"]["embedding"])
-        return self.projections(variables, "qkv") | {"table": table}
+    def lesson_weights(
+        self, model: Any, tables: Iterable[str], matrices: Iterable[str] = ()
+    ) -> adapter.Arrays:
+        return super().lesson_weights(_bind(model), tables, matrices)
 
-    def lesson_scheme(self, model: nn.Module) -> adapter.Arrays:
-        params = model.variables["params"].get("scheme", {})
-        if "vectors" in params:
-            return {"vectors": np.asarray(params["vectors"]["embedding"])}
-        return {name: np.asarray(x) for name, x in params.items()}
+    def lesson_bias(self, model: Any, distances: NDArray[Any]) -> NDArray[Any]:
+        return super().lesson_bias(_bind(model), distances)
+
+    def lesson_layers(
+        self, model: Any, layers: int | Iterable[str], tables: tuple[str, ...] = ("token", "place")
+    ) -> tuple[adapter.Arrays, list[adapter.Arrays]]:
+        return super().lesson_layers(_bind(model), layers, tables)
+
+    def lesson_scheme(self, model: Any) -> adapter.Arrays:
+        parameters = _bind(model).variables["params"].get("scheme", {})
+        return {name: np.asarray(x) for name, x in parameters.items()}
+
+
+def _bind(model: Any) -> nn.Module:
+    """Return a lesson's model as a bound module; it may be a pair of a module and its variables."""
+    if isinstance(model, tuple):
+        module, variables = model
+        return module.bind(variables)
+    return model
 
 
 def _identity_state() -> TrainState:

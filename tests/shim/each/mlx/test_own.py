@@ -381,3 +381,9 @@ def test_attention_counts_both_products() -> None:
     attention = d2l.DotProductAttention(0.0).eval()
     assert d2l.multiply_adds(attention, X, X, X) == 2 * (2 * 5 * 5 * 6)
     assert d2l.longest_chain(attention, X, X, X) == 2
+
+    def attend_fused(queries: mx.array) -> mx.array:
+        heads = queries[:, None]
+        return mx.fast.scaled_dot_product_attention(heads, heads, heads, scale=1.0)
+
+    assert d2l.longest_chain(attend_fused, X) == 2

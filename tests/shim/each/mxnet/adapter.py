@@ -153,8 +153,10 @@ class Adapter(adapter.Adapter):
     def build_unused(self) -> nn.Block:
         return nn.Dense(1)
 
-    def lesson_encode(self, layer: nn.Block, X: NDArray[Any], offset: int = 0) -> NDArray[Any]:
-        return Layer(layer)(X, offset)  # Gluon takes no keyword arguments
+    def lesson_encode(
+        self, layer: nn.Block, X: NDArray[Any], offset: int = 0, training: bool = False
+    ) -> NDArray[Any]:
+        return Layer(layer)(X, offset, training=training)  # Gluon takes no keyword arguments
 
     def lesson_state_names(self, layer: nn.Block) -> list[str]:
         with NamedTemporaryFile() as file:
@@ -162,13 +164,13 @@ class Adapter(adapter.Adapter):
             return [*super().lesson_state_names(layer), *npx.load(file.name)]
 
     def new_reader(self, names: dict[str, Any], kind: str) -> nn.Block:
-        reader = names["readers"][kind]()
+        reader = names[f"{kind}_reader"]()
         reader.initialize(init.Xavier())
         reader(tensor(np.zeros((1, 8), "int64")))
         return reader
 
-    def lesson_numbers(self, scheme: nn.Block) -> NDArray[Any]:
-        return to_numpy(scheme.numbers.data())
+    def lesson_parameter(self, parameter: Any) -> NDArray[Any]:
+        return to_numpy(parameter.data())
 
     def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
         with warnings.catch_warnings():

@@ -82,7 +82,6 @@ class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, Descent()
     Block, Embedding, Linear = nn.Module, nn.Embedding, nn.Linear
     seed = staticmethod(torch.manual_seed)
-    IS_FUSED = True
     INTEGER_DTYPE = "int64"
     REPEAT_TILES, MESHGRID_INDEXING = True, "ij"
 

@@ -257,3 +257,16 @@ def test_masks_and_rotary_compile_to_one_graph() -> None:
         for masks in ({"causal": True}, {"causal": True, "score_bias": bias}):
             assert_close(compiled(X, X, X, **masks), layer(X, X, X, **masks))
         assert_close(compiled_rotary(X, offset=3), rotary(X, offset=3))
+
+
+@pytest.mark.parametrize("kind", ["ours", "PyTorch's"])
+def test_longest_chain_counts_both_products_of_fused_attention(kind: str) -> None:
+    X = torch.ones(1, 5, 8)
+    layer = d2l.MultiHeadAttention(8, 2, 0) if kind == "ours" else nn.MultiheadAttention(8, 2)
+
+    def attend(X: Tensor) -> Tensor:
+        output = layer(X, X, X)
+        return output[0] if isinstance(output, tuple) else output
+
+    # The projections, the scores, the averages, and the projection of the output.
+    assert d2l.longest_chain(attend, X) == 4

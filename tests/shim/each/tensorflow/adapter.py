@@ -148,17 +148,6 @@ class Adapter(adapter.Adapter):
     def build_unused(self) -> keras.layers.Layer:
         return keras.layers.Dense(1)
 
-    def lesson_learned_table(self, names: dict[str, Any]) -> list[NDArray[Any]]:
-        tables = []
-
-        def make_reader() -> keras.Model:
-            reader = self.new_reader(names, "learned")
-            tables.append(reader.positions.P.embeddings.numpy())
-            return reader
-
-        (reader,) = names["train"](make_reader, [0])
-        return [*tables, reader.positions.P.embeddings.numpy()]
-
     def native_causal_attention(self, *inputs: NDArray[Any]) -> NDArray[Any]:
         tensors = (self.tensor(x.swapaxes(1, 2)) for x in inputs)
         output = keras.ops.dot_product_attention(*tensors, is_causal=True)

@@ -28,9 +28,9 @@ public final class Counting {
             Map<Trace.Product, Long> chainLengths = new HashMap<>();
             // In the order of computation, so that each product comes after those that it needs.
             for (Trace.Product product : trace.products()) {
-                chainLengths.put(product, 1 + longest(product.needs(), chainLengths));
+                chainLengths.put(product, 1 + longest(product.sources(), chainLengths));
             }
-            return longest(Trace.madeFrom(output), chainLengths);
+            return longest(Trace.sources(output), chainLengths);
         }
     }
 

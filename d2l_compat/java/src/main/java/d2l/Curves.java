@@ -12,24 +12,30 @@ public final class Curves extends Figure<Curves> {
 
     // Colours that colour-blind readers can distinguish; the line styles are for print in grey.
     private static final List<String> COLORS =
-            List.of("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00");
+            List.of("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00", "#555555");
     private static final List<String> DASHES =
             List.of(
                     "none",
                     "5.55 2.4",
                     "9.6 2.4 1.5 2.4",
                     "1.5 2.475",
-                    "7.5 1.5 1.5 1.5 1.5 1.5");
+                    "7.5 1.5 1.5 1.5 1.5 1.5",
+                    "12 4.5");
     // Shares of the figure's size; the rest is for labels.
     private static final double AXES_WIDTH = 0.775;
     private static final double AXES_HEIGHT = 0.77;
+    private static final double POINTS_APART = 4; // between the range bars of neighbouring curves
 
     private record Curve(double[] x, double[] y) {}
+
+    /** The lowest and the highest number at a point. */
+    record Range(double low, double high) {}
 
     private final List<Curve> curves;
     private List<String> names = List.of();
     private Set<Integer> points = Set.of();
     private double[] ylim;
+    private List<Range[]> ranges = List.of();
     private boolean hasLogX;
     private boolean hasLogY;
 
@@ -67,6 +73,15 @@ public final class Curves extends Figure<Curves> {
     /** Draws these curves, counted from 0, as points, not as lines. */
     public Curves points(int... indices) {
         points = IntStream.of(indices).boxed().collect(Collectors.toSet());
+        return this;
+    }
+
+    /**
+     * Draws a bar for each point of each curve, side by side with those of other curves. Each x has
+     * a tick, and the legend is outside the axes, where it hides nothing.
+     */
+    Curves ranges(List<Range[]> ranges) {
+        this.ranges = ranges;
         return this;
     }
 
@@ -131,6 +146,10 @@ public final class Curves extends Figure<Curves> {
             return isLogarithmic ? Math.log10(value) : value;
         }
 
+        Axis shifted(double points) {
+            return new Axis(low, high, start + points, end + points, isLogarithmic);
+        }
+
         Ticks ticks(double spacing) {
             int maxTicks = (int) Math.max(1, Math.min(9, Math.abs(end - start) / spacing));
             return isLogarithmic
@@ -140,7 +159,7 @@ public final class Curves extends Figure<Curves> {
     }
 
     /** Returns the range of the values, with a margin at both ends. */
-    private static double[] limits(DoubleStream values, boolean isLogarithmic) {
+    private static double[] limits(DoubleStream values, boolean isLogarithmic, double share) {
         double[] sorted =
                 values.filter(Double::isFinite)
                         .filter(value -> !isLogarithmic || value > 0)
@@ -149,7 +168,7 @@ public final class Curves extends Figure<Curves> {
                         .toArray();
         double low = sorted.length == 0 ? 0 : sorted[0];
         double high = sorted.length == 0 ? 1 : sorted[sorted.length - 1];
-        double margin = high > low ? (high - low) / 20 : 0.05;
+        double margin = high > low ? (high - low) * share : share;
         double[] limits = {low - margin, high + margin};
         return isLogarithmic ? DoubleStream.of(limits).map(p -> Math.pow(10, p)).toArray() : limits;
     }
@@ -161,18 +180,19 @@ public final class Curves extends Figure<Curves> {
         double top = PADDING;
         double bottom = top + axesHeight;
         double[] xlim =
-                limits(curves.stream().flatMapToDouble(c -> DoubleStream.of(c.x)), hasLogX);
+                limits(
+                        curves.stream().flatMapToDouble(c -> DoubleStream.of(c.x)),
+                        hasLogX,
+                        ranges.isEmpty() ? 0.05 : 0.08);
         double[] ylim =
                 this.ylim != null
                         ? this.ylim
-                        : limits(
-                                curves.stream().flatMapToDouble(c -> DoubleStream.of(c.y)),
-                                hasLogY);
+                        : limits(DoubleStream.concat(ys(), rangeEnds()), hasLogY, 0.05);
         Axis vertical = new Axis(ylim[0], ylim[1], bottom, top, hasLogY);
         Ticks yticks = vertical.ticks(20);
         double left = PADDING + yAxisWidth(yticks);
         Axis horizontal = new Axis(xlim[0], xlim[1], left, left + axesWidth, hasLogX);
-        Ticks xticks = horizontal.ticks(30);
+        Ticks xticks = ranges.isEmpty() ? horizontal.ticks(30) : Ticks.at(curves.get(0).x);
 
         Svg svg = new Svg();
         Object[] grid = {"stroke", "#b0b0b0", "stroke-opacity", 0.4, "stroke-width", LINE_WIDTH};
@@ -190,15 +210,39 @@ public final class Curves extends Figure<Curves> {
         drawLabelLeft(svg, top + axesHeight / 2, ylabel);
         svg.openClip(left, top, axesWidth, axesHeight);
         for (int i = 0; i < curves.size(); i++) {
-            svg.element("path", pathAttributes(i, curves.get(i), horizontal, vertical));
+            double shift = ranges.isEmpty() ? 0 : POINTS_APART * (i - (curves.size() - 1) / 2.0);
+            Axis shifted = horizontal.shifted(shift);
+            svg.element("path", pathAttributes(i, curves.get(i), shifted, vertical));
+            for (int j = 0; !ranges.isEmpty() && j < curves.get(i).x.length; j++) {
+                double x = shifted.position(curves.get(i).x[j]);
+                Range range = ranges.get(i)[j];
+                double low = vertical.position(range.low);
+                double high = vertical.position(range.high);
+                String color = COLORS.get(i % COLORS.size());
+                svg.line(x, low, x, high, "stroke", color, "stroke-width", 1.5);
+            }
         }
         svg.close("svg");
         drawFrame(svg, left, top, axesWidth, axesHeight);
         if (!names.isEmpty()) {
             drawLegend(svg, left, top, axesWidth, axesHeight, horizontal, vertical);
         }
-        double right = left + axesWidth;
+        double right = left + axesWidth + (ranges.isEmpty() ? 0 : 6 + legendWidth());
         return svg.document(right + PADDING, bottom + xAxisHeight() + PADDING, describe());
+    }
+
+    private DoubleStream ys() {
+        return curves.stream().flatMapToDouble(curve -> DoubleStream.of(curve.y));
+    }
+
+    private DoubleStream rangeEnds() {
+        return ranges.stream()
+                .flatMap(Stream::of)
+                .flatMapToDouble(range -> DoubleStream.of(range.low, range.high));
+    }
+
+    private double legendWidth() {
+        return 36 + names.stream().limit(curves.size()).mapToDouble(Svg::width).max().orElse(0);
     }
 
     private Object[] pathAttributes(int i, Curve curve, Axis horizontal, Axis vertical) {
@@ -252,7 +296,7 @@ public final class Curves extends Figure<Curves> {
         return path.toString();
     }
 
-    /** Draws the legend where it hides the fewest points. */
+    /** Draws the legend where it hides the fewest points, or outside the axes. */
     private void drawLegend(
             Svg svg,
             double left,
@@ -262,7 +306,7 @@ public final class Curves extends Figure<Curves> {
             Axis horizontal,
             Axis vertical) {
         int count = Math.min(names.size(), curves.size());
-        double boxWidth = 36 + names.stream().limit(count).mapToDouble(Svg::width).max().orElse(0);
+        double boxWidth = legendWidth();
         double boxHeight = 3 + 15 * count;
         double freeWidth = axesWidth - boxWidth;
         double freeHeight = axesHeight - boxHeight;
@@ -296,6 +340,10 @@ public final class Curves extends Figure<Curves> {
                 x = boxX;
                 y = boxY;
             }
+        }
+        if (!ranges.isEmpty()) {
+            x = left + axesWidth + 6;
+            y = ys[1];
         }
         svg.element(
                 "rect", "x", x, "y", y, "width", boxWidth, "height", boxHeight, "rx", 2, "fill",

@@ -10,6 +10,7 @@ import java.util.stream.Stream;
 record Description(
         String title,
         String heatMap,
+        String frames,
         String linePlot,
         String line,
         String noPoints,
@@ -29,6 +30,7 @@ record Description(
                     "\"%s\": ",
                     "Heat map, %s rows (%s) by %s columns (%s), %s, %s of %s zero; "
                             + "colours %s from %s to %s.",
+                    "%s cells framed; %s of %s rows have their largest value in one.",
                     "Line plot of %s against %s.",
                     "%s: %s points from (%s, %s) to (%s, %s), %s.",
                     "%s: no points.",
@@ -45,6 +47,7 @@ record Description(
                     "「%s」：",
                     "熱圖，縱軸 %s 格，是%s；橫軸 %s 格，是%s；%s，零有 %s 個（共 %s 個）；"
                             + "顏色 %s，從 %s 到 %s。",
+                    "加框的有 %s 格；最大值在框內的有 %s 列（共 %s 列）。",
                     "折線圖，縱軸是%s，橫軸是%s。",
                     "%s：%s 個點，從 (%s, %s) 到 (%s, %s)，%s。",
                     "%s：沒有點。",

@@ -69,6 +69,17 @@ public abstract sealed class Figure<F extends Figure<F>> permits Curves, Heatmap
     }
 
     static void drawFrame(Svg svg, double x, double y, double width, double height) {
+        drawFrame(svg, x, y, width, height, BLACK, LINE_WIDTH);
+    }
+
+    static void drawFrame(
+            Svg svg,
+            double x,
+            double y,
+            double width,
+            double height,
+            String color,
+            double lineWidth) {
         svg.element(
                 "rect",
                 "x",
@@ -82,9 +93,9 @@ public abstract sealed class Figure<F extends Figure<F>> permits Curves, Heatmap
                 "fill",
                 "none",
                 "stroke",
-                BLACK,
+                color,
                 "stroke-width",
-                LINE_WIDTH);
+                lineWidth);
     }
 
     /** Draws a tick below an axis at {@code y}, and its label unless that is null. */

@@ -3,6 +3,7 @@ package d2l;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.stream.Stream;
 
 /**
  * Writes a drawing; its unit is the point (1/72 inch).
@@ -34,6 +35,8 @@ final class Svg {
                 63,
         63, 28, 28, 58, 28, 97, 63, 61, 63, 63, 41, 52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84
     };
+
+    static final double LINE_HEIGHT = 12; // of text
 
     private static final int STOPS = 33; // in a gradient: more than a colour map has anchors
 
@@ -94,7 +97,15 @@ final class Svg {
         element("path", all);
     }
 
+    /** Writes a text, whose first line stands on {@code y}. */
     void text(double x, double y, Anchor anchor, String text, Object... attributes) {
+        String[] lines = text.split("\n");
+        for (int i = 0; i < lines.length; i++) {
+            line(x, y + i * LINE_HEIGHT, anchor, lines[i], attributes);
+        }
+    }
+
+    private void line(double x, double y, Anchor anchor, String text, Object... attributes) {
         StringBuilder otherAttributes = new StringBuilder();
         for (int i = 0; i < attributes.length; i += 2) {
             otherAttributes.append(" %s=\"%s\"".formatted(attributes[i], attributes[i + 1]));
@@ -157,10 +168,18 @@ final class Svg {
         element("rect", "x", x, "y", y, "width", width, "height", height, "fill", fill);
     }
 
-    /** Returns the approximate width of a text of 10 points. */
+    static int countLines(String text) {
+        return text.split("\n").length;
+    }
+
+    /** Returns the approximate width of a text of 10 points, which may have several lines. */
     static double width(String text) {
+        return Stream.of(text.split("\n")).mapToDouble(Svg::lineWidth).max().orElse(0);
+    }
+
+    private static double lineWidth(String text) {
         String[] parts = text.split("\\^", 2);
-        double exponentWidth = parts.length > 1 ? 0.7 * width(parts[1]) : 0;
+        double exponentWidth = parts.length > 1 ? 0.7 * lineWidth(parts[1]) : 0;
         return exponentWidth + parts[0].chars().map(Svg::width).sum() / 10.0;
     }
 

@@ -68,6 +68,11 @@ record Ticks(double[] positions, String[] labels) {
                         .toArray(String[]::new));
     }
 
+    /** Puts a tick at each of these numbers. */
+    static Ticks at(double[] positions) {
+        return new Ticks(positions, labels(positions));
+    }
+
     private static double[] multiples(double low, double high, double step) {
         double slack = step * 1e-9;
         long first = (long) Math.ceil((low - slack) / step);

@@ -37,9 +37,9 @@ public final class Trace {
      * @param name the operation
      * @param resultSize how many numbers the result has
      * @param terms how many multiplications go into each number of the result
-     * @param needs the products whose results this one uses without another product in between
+     * @param sources the products whose results this one uses without another product in between
      */
-    public record Product(String name, long resultSize, long terms, List<Product> needs) {
+    public record Product(String name, long resultSize, long terms, List<Product> sources) {
 
         /** Returns the number of multiplications, each with an addition. */
         public long multiplyAdds() {
@@ -83,7 +83,7 @@ public final class Trace {
     }
 
     /** Returns the products whose results an array uses without another product in between. */
-    public static List<Product> madeFrom(NDArray array) {
+    public static List<Product> sources(NDArray array) {
         if (array instanceof Proxy
                 && Proxy.getInvocationHandler(array) instanceof Handler handler) {
             return handler.sources;
@@ -120,19 +120,19 @@ public final class Trace {
             if (UNCOUNTED.contains(method.getName())) {
                 throw new UnsupportedOperationException("Trace: cannot count " + method.getName());
             }
-            Set<Product> needs = Collections.newSetFromMap(new IdentityHashMap<>());
+            Set<Product> allSources = Collections.newSetFromMap(new IdentityHashMap<>());
             Object[] unwrapped =
                     args == null
                             ? new Object[0]
-                            : Stream.of(args).map(arg -> unwrap(arg, needs)).toArray();
-            needs.addAll(sources);
+                            : Stream.of(args).map(arg -> unwrap(arg, allSources)).toArray();
+            allSources.addAll(sources);
             Object result;
             try {
                 result = method.invoke(target, unwrapped);
             } catch (InvocationTargetException exception) {
                 throw exception.getCause();
             }
-            List<Product> resultSources = List.copyOf(needs);
+            List<Product> resultSources = List.copyOf(allSources);
             TermCount terms = PRODUCTS.get(method.getName());
             if (terms != null) {
                 // NDArray has matMul(right), NDArrayEx linear(input, weight, ...).
@@ -149,14 +149,14 @@ public final class Trace {
             return wrap(result, resultSources);
         }
 
-        private Object unwrap(Object argument, Set<Product> needs) {
+        private Object unwrap(Object argument, Set<Product> allSources) {
             if (argument instanceof NDList list) {
                 return new NDList(
-                        list.stream().map(each -> (NDArray) unwrap(each, needs)).toList());
+                        list.stream().map(each -> (NDArray) unwrap(each, allSources)).toList());
             }
             if (argument instanceof Proxy
                     && Proxy.getInvocationHandler(argument) instanceof Handler handler) {
-                needs.addAll(handler.sources);
+                allSources.addAll(handler.sources);
                 return handler.target;
             }
             return argument;

@@ -660,7 +660,7 @@ class LayersTest extends ArrayTestBase {
     // ---- the trace ----
 
     @Test
-    void traceRecordsProductsAndTheirNeeds() {
+    void traceRecordsProductsAndTheirSources() {
         NDArray X = random(1, 5, 8);
         MultiHeadAttention layer = initialize(new MultiHeadAttention(8, 2, 0), X, X, X);
         Trace trace = new Trace();
@@ -669,10 +669,10 @@ class LayersTest extends ArrayTestBase {
         long counted = trace.products().stream().mapToLong(Trace.Product::multiplyAdds).sum();
         assertEquals(4 * 5 * 8 * 8 + 2 * 5 * 5 * 8, counted);
         assertEquals(6, trace.products().size());
-        Trace.Product last = Trace.madeFrom(output).get(0);
+        Trace.Product last = Trace.sources(output).get(0);
         assertEquals(trace.products().get(5), last);
-        Trace.Product pooling = last.needs().get(0);
-        assertEquals(2, pooling.needs().size()); // the scores, and the projected values
+        Trace.Product pooling = last.sources().get(0);
+        assertEquals(2, pooling.sources().size()); // the scores, and the projected values
         assertArrayEquals(call(layer, X, X, X).toDoubleArray(), output.toDoubleArray());
     }
 

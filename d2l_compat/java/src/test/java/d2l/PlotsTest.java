@@ -19,9 +19,12 @@ import org.w3c.dom.NodeList;
 
 import java.awt.Color;
 import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -313,14 +316,14 @@ class PlotsTest {
     void curvesDifferInColorAndLineStyle() throws Exception {
         double[] y = {1, 2};
         List<Element> strokes =
-                elements(Plots.curves(List.of(y, y, y, y, y)), "path").stream()
+                elements(Plots.curves(List.of(y, y, y, y, y, y)), "path").stream()
                         .filter(path -> path.getAttribute("stroke-width").equals("1.5"))
                         .toList();
         assertEquals(
-                List.of("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00"),
+                List.of("#0072B2", "#D55E00", "#009E73", "#AA4499", "#E69F00", "#555555"),
                 strokes.stream().map(path -> path.getAttribute("stroke")).toList());
         assertEquals(
-                5,
+                6,
                 strokes.stream()
                         .map(path -> path.getAttribute("stroke-dasharray"))
                         .distinct()
@@ -341,6 +344,124 @@ class PlotsTest {
         assertTrue(left.get("0 0").getGreen() > 0xF0, "zero is white");
         assertTrue(left.get("0 1").getBlue() > left.get("0 1").getRed(), "negative values are blue");
         assertEquals(new Color(0x67001F), panels.get(1).get("0 0"), "the largest is the darkest red");
+    }
+
+    @Test
+    void cellsMayBeNamedAndFramed() throws Exception {
+        try (NDManager manager = NDManager.newBaseManager()) {
+            NDArray marks = manager.create(new boolean[] {true, false, false, true});
+            Heatmaps figure =
+                    heatmaps()
+                            .xticklabels("a\n1", "b\n2")
+                            .yticklabels("x", "y")
+                            .marks(marks.reshape(2, 2));
+            List<String> below = List.of("a", "1", "b", "2");
+            List<String> left = List.of("x", "y");
+            assertEquals(below, texts(figure).subList(0, 4));
+            assertEquals(left, texts(figure).subList(4, 6));
+            List<Element> frames =
+                    elements(figure, "rect").stream()
+                            .filter(rect -> rect.getAttribute("stroke-width").equals("1.2"))
+                            .toList();
+            assertEquals(4, frames.size());
+            assertTrue(number(frames.get(0), "x") < number(frames.get(1), "x"));
+            assertTrue(number(frames.get(0), "y") < number(frames.get(1), "y"));
+            // In "A", row x has its largest value in column b; in "B" in column a.
+            assertTrue(
+                    figure.describe()
+                            .contains(
+                                    "-1.00 to 1.00. 2 cells framed; 0 of 2 rows have their largest"
+                                            + " value in one. \"B\""),
+                    figure.describe());
+            assertTrue(figure.describe().endsWith("2 of 2 rows have their largest value in one."));
+            NDArray three = manager.ones(new Shape(3));
+            assertEquals(
+                    "marks: got shape (3); need a shape that broadcasts to that of matrices,"
+                            + " (1, 2, 2, 2)",
+                    errorMessage(() -> heatmaps().marks(three)));
+            assertEquals(
+                    "xticklabels: got 1 for 2 columns; need one for each",
+                    errorMessage(() -> heatmaps().xticklabels("a")));
+        }
+    }
+
+    private static double number(Element element, String attribute) {
+        return Double.parseDouble(element.getAttribute(attribute));
+    }
+
+    private static final Map<String, double[][]> RESULTS = new LinkedHashMap<>();
+
+    static {
+        RESULTS.put("one", new double[][] {{0.5, 1}, {0.25, 0.75}, {0.125, 1}});
+        RESULTS.put("兩個", new double[][] {{1, 0}, {0, 0.5}});
+    }
+
+    @Test
+    void rangesArePrintedAsInPython() {
+        PrintStream before = System.out;
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        System.setOut(new PrintStream(bytes, true, StandardCharsets.UTF_8));
+        try {
+            Ranges.print(RESULTS, List.of(16, "far"), "entries");
+            Ranges.print(Map.of("a", new double[][] {{2}}), List.of(), "", 3);
+        } finally {
+            System.setOut(before);
+        }
+        assertEquals(
+                """
+                entries                16               far
+                one      0.25 (0.12-0.50)  1.00 (0.75-1.00)
+                兩個     0.50 (0.00-1.00)  0.25 (0.00-0.50)
+                a  2.000 (2.000-2.000)
+                """,
+                bytes.toString(StandardCharsets.UTF_8).replace(System.lineSeparator(), "\n"));
+    }
+
+    @Test
+    void rangesAreBarsBesideMedians() throws Exception {
+        Curves figure = Ranges.plot(new double[] {16, 64}, RESULTS).ylim(0, 1);
+        assertTrue(
+                figure.describe()
+                        .contains("one：2 個點，從 (16, 0.25) 到 (64, 1.00)，數值從 0.25 到 1.00。"),
+                figure.describe());
+        assertTrue(texts(figure).containsAll(List.of("16", "64", "one", "兩個")));
+        List<Element> bars =
+                elements(figure, "path").stream()
+                        .filter(path -> path.getAttribute("stroke-width").equals("1.5"))
+                        .filter(path -> !path.hasAttribute("stroke-linejoin"))
+                        .toList();
+        assertEquals(4, bars.size());
+        assertEquals(
+                List.of("#0072B2", "#0072B2", "#D55E00", "#D55E00"),
+                bars.stream().map(bar -> bar.getAttribute("stroke")).toList());
+        // At the same x the second curve's bar is four points to the right of the first one's.
+        double[] first = coordinates(bars.get(0));
+        double[] second = coordinates(bars.get(2));
+        assertEquals(4, second[0] - first[0], 0.011);
+        // The first bar is 3/8 of the axis, the second all of it.
+        assertEquals(0.375, (first[1] - first[3]) / (second[1] - second[3]), 1e-3);
+        assertEquals(
+                "x: got shape (1); need shape (2), as results has",
+                errorMessage(() -> Ranges.plot(new double[1], RESULTS)));
+    }
+
+    private static double[] coordinates(Element path) {
+        String[] numbers = path.getAttribute("d").substring(1).split("[L ]");
+        return Stream.of(numbers).mapToDouble(Double::parseDouble).toArray();
+    }
+
+    @Test
+    void badResultsAreRejected() {
+        assertEquals(
+                "results: got none; need a map of names and their numbers, at least one",
+                errorMessage(() -> Ranges.print(Map.of(), List.of(), "")));
+        assertEquals(
+                "results: got columns [1, 2]; need the same number for each name",
+                errorMessage(
+                        () -> Ranges.print(Map.of("a", new double[][] {{1}, {1, 2}}), List.of(), "")));
+        assertEquals(
+                "columns: got 1 for 2 columns of results; need one for each",
+                errorMessage(() -> Ranges.print(RESULTS, List.of(16), "")));
     }
 
     @Test
