@@ -91,7 +91,8 @@ float pearMinusLemon = heads.matMul(W_o).getFloat();
 float lemonMinusPear = heads.flip(0).matMul(W_o).getFloat();
 System.out.printf("the two heads: %.1f %.1f%n", heads.getFloat(0), heads.getFloat(1));
 System.out.printf("a pear costs %.1f cents more than a lemon%n", pearMinusLemon);
-System.out.printf("a lemon costs %.1f cents more than a pear%n", lemonMinusPear);
+System.out.println(
+        "a lemon costs %.1f cents more than a pear".formatted(lemonMinusPear));
 
 // %% split-and-merge
 /** Cut each vector into heads: (batch, n, d) to (batch, heads, n, d / heads). */
@@ -251,7 +252,8 @@ System.out.printf("head by head:         largest difference %.4f%n", difference)
 difference = largestDifference(d2lOutput, output);
 System.out.printf("d2l's layer:          largest difference %.4f%n", difference);
 difference = largestDifference(d2lCausalOutput, causalOutput);
-System.out.printf("d2l's layer, causal:  largest difference %.4f%n", difference);
+System.out.println(
+        "d2l's layer, causal:  largest difference %.4f".formatted(difference));
 
 // %% merged-wrongly
 var wrongMerge = attended.reshape(1, 5, d); // the right shape, and the wrong numbers

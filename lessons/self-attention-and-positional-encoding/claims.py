@@ -36,7 +36,7 @@ BUDGETS = {
 
 # The readers that are tested on longer sequences, in the order of their table, and the test lengths.
 KINDS = ["fixed", "learned", "causal"]
-NAMES = ["fixed encoding", "learned table", "causal mask"]
+NAMES = ["sinusoids", "table", "mask"]
 TEST_LENGTHS = (8, 16, 32, 64)
 
 # Where readers keep their positions, in the order of another table, and the variables with their accuracies.
@@ -484,7 +484,7 @@ def test_readers_past_the_end_are_as_accurate_as_the_text_says(results):
 def test_accuracies_are_measured_at_each_length(adapter, cells, results, weights):
     """Check the first of the readers with a fixed encoding: the reader that an earlier section trained."""
     sets = cells["fifteen-readers"].names["tests"]
-    accuracies = results["fixed encoding"][0]
+    accuracies = results["sinusoids"][0]
     for length, examples, actual in zip(TEST_LENGTHS, sets, accuracies, strict=True):
         tokens, labels = adapter.lesson_arrays(examples)
         assert tokens.shape == (500, length)

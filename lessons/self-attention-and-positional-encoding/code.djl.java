@@ -811,7 +811,7 @@ var runs =
                 accuraciesOf(trainFive(() -> causalReader())));
 
 // %% past-the-end tags=["tolerance:absolute=0.25", "tolerance:points=50"]
-names = List.of("fixed encoding", "learned table", "causal mask");
+names = List.of("sinusoids", "table", "mask");
 results = new LinkedHashMap<>();
 for (int i = 0; i < names.size(); i++) {
     results.put(names.get(i), runs.get(i));

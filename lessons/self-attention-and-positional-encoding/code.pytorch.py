@@ -530,7 +530,7 @@ runs = [
 ]
 
 # %% past-the-end tags=["tolerance:absolute=0.25", "tolerance:points=50"]
-names = ["fixed encoding", "learned table", "causal mask"]
+names = ["sinusoids", "table", "mask"]
 results = dict(zip(names, runs, strict=True))
 d2l.print_ranges(results, lengths, "tokens")
 d2l.plot_ranges(
