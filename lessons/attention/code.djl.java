@@ -183,7 +183,7 @@ fits.forEach(
 Plots.curves(xs, ys)
         .xlabel("x")
         .ylabel("y")
-        .figsize(6, 3)
+        .figsize(6, 3.5)
         .legend(legend.toArray(String[]::new))
         .points(0)
         .show();

@@ -99,7 +99,7 @@ d2l.plot(
     [y, curve(grid), *fits.values()],
     xlabel="x",
     ylabel="y",
-    figsize=(6, 3),
+    figsize=(6, 3.5),
     legend=["measured", "true curve", *(f"width {width}" for width in fits)],
     fmts=["o", "-", "--", "-.", ":"],
 )

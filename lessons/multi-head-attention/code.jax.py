@@ -142,7 +142,7 @@ print(f"d2l's layer, causal:  largest difference {difference:.4f}")
 
 # %% own-layer
 framework_layer = nn.MultiHeadDotProductAttention(num_heads, use_bias=False)
-# Its weights also have an axis for the heads.
+# Its matrices also have an axis for the heads.
 framework_params = {
     "query": {"kernel": W_q.reshape(d, num_heads, width)},
     "key": {"kernel": W_k.reshape(d, num_heads, width)},

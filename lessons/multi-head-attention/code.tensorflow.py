@@ -144,7 +144,7 @@ print(f"d2l's layer, causal:  largest difference {difference:.4f}")
 # %% own-layer
 framework_layer = keras.layers.MultiHeadAttention(num_heads, width, use_bias=False)
 framework_layer.build(X.shape, X.shape)
-# Its weights also have an axis for the heads.
+# Its matrices also have an axis for the heads.
 framework_layer.set_weights(
     [
         tf.reshape(W_q, (d, num_heads, width)),

@@ -24,7 +24,7 @@ JAVA = re.compile(
 )
 COMMENT_MARK = re.compile(r"^[ \t]*(?:#|//) ?", re.MULTILINE)
 BLOCK_COMMENT = re.compile(r"(/\*+(?:\s*\n[ \t]*\*)?\s?)([\s\S]*?)(\s*\*/)")
-TRAILING_SPACES = re.compile(r"[ \t]+$", re.MULTILINE)
+TRAILING_SPACES = re.compile(r"[ \t]+(?=\n)")
 BLOCK_COMMENT_LINE = re.compile(r"\n[ \t]*\*? ?")
 # Parts of a string that are not words: escapes, LaTeX commands (in a raw string), Java's format specifiers.
 ESCAPE = re.compile(r"\\[\s\S]")
