@@ -100,6 +100,27 @@ class Layer(ABC):
         return part
 
 
+class CachedLayer:
+    """A causal attention layer with its cache, called with the next tokens."""
+
+    def __init__(self, layer: Layer, cache: Any) -> None:
+        self.layer, self.cache = layer, cache
+
+    def __call__(self, X: NDArray[Any], valid_lens: NDArray[Any] | None = None) -> NDArray[Any]:
+        return self.layer(X, valid_lens, cache=self.cache)  # type: ignore[no-any-return]
+
+    @property
+    def lengths(self) -> Any:
+        return self.cache.lengths
+
+    @property
+    def nbytes(self) -> int:
+        return self.cache.nbytes  # type: ignore[no-any-return]
+
+    def reset(self) -> None:
+        self.cache.reset()
+
+
 class Adapter(ABC):
     """The operations that tests and claims need of a framework, as most frameworks implement them."""
 
@@ -259,6 +280,13 @@ class Adapter(ABC):
 
     @abstractmethod
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
+
+    def build_causal(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        """Make a ``CausalSelfAttention`` with parameters of this dtype."""
+        raise NotImplementedError
+
+    def make_cache(self, layer: Layer, batch_size: int, max_len: int) -> "CachedLayer":
+        return CachedLayer(layer, layer.layer.make_cache(batch_size, max_len))
 
     # Training
 

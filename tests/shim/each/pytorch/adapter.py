@@ -109,6 +109,9 @@ class Adapter(adapter.Adapter):
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, **kwargs).to(getattr(torch, dtype)))
 
+    def build_causal(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.CausalSelfAttention(*args, **kwargs).to(getattr(torch, dtype)))
+
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         net = nn.Linear(inputs, 3)
         if start:
