@@ -102,15 +102,13 @@ class Sizes:
     def visible_keys(self, queries: Integers, keys: Integers) -> Integers:
         """Return which keys each query sees, from their positions; shape (batch, queries, keys).
 
-        A query of padding, whose position is -1, sees what the first position sees: its result has no meaning, but
-        has to be finite.
+        A query of padding, whose position is -1, sees every key: its result has no meaning, but has to be finite.
         """
-        query = queries.clip(0)[:, :, None]
-        key = keys[:, None]
+        query, key = queries[:, :, None], keys[:, None]
         is_visible = (key >= 0) & (key <= query)
-        if self.window is None:
-            return is_visible
-        return is_visible & ((query - key < self.window) | (key < self.num_sinks))
+        if self.window is not None:
+            is_visible &= (query - key < self.window) | (key < self.num_sinks)
+        return is_visible | (query < 0)
 
 
 def make_slots(max_len: int, window: int | None, num_sinks: int) -> Slots:

@@ -83,6 +83,7 @@ def test_prompts_of_different_lengths_equal_each_alone(
     # A chunk of which one text gets nothing, and another only a part.
     got = cache(X[[0, 0, 0]][:, [7, 8, 9]], np.array([3, 0, 1]))
     np.testing.assert_allclose(got[0], want[0][7:10], atol=1e-10)
+    assert np.isfinite(got).all()  # also where there is only padding
     assert [*cache.lengths] == [10, 12, 11]
 
 

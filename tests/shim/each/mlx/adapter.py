@@ -48,7 +48,7 @@ class Layer(adapter.Layer):
     def randomize(self, *inputs: Any) -> None:
         self(*inputs)
         mx.random.seed(0)
-        self.layer.apply(lambda array: 0.5 * mx.random.normal(array.shape))
+        self.layer.apply(lambda array: (0.5 * mx.random.normal(array.shape)).astype(array.dtype))
 
     @property
     def parameter_names(self) -> list[str]:
@@ -123,6 +123,11 @@ class Adapter(adapter.Adapter):
 
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, **kwargs))
+
+    def build_causal(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        layer = d2l.CausalSelfAttention(*args, **kwargs)
+        layer.set_dtype(getattr(mx, dtype))
+        return Layer(layer)
 
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         net = nn.Linear(inputs, 3)

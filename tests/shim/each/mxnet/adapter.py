@@ -48,7 +48,8 @@ class Layer(adapter.Layer):
         return [x.grad.asnumpy() for x in floats]
 
     def randomize(self, *inputs: Any) -> None:
-        self.layer.initialize(force_reinit=True)  # encoders are initialized already
+        # Encoders are initialized already. MXNet's random initializers have single precision only.
+        self.layer.initialize(init.Zero(), force_reinit=True)
         self(*inputs)
         rng = np.random.default_rng(0)
         for parameter in self.layer.collect_params().values():
@@ -139,6 +140,11 @@ class Adapter(adapter.Adapter):
 
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         layer = d2l.RotaryEncoding(*args, **kwargs)
+        layer.cast(dtype)
+        return Layer(layer)
+
+    def build_causal(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        layer = d2l.CausalSelfAttention(*args, **kwargs)
         layer.cast(dtype)
         return Layer(layer)
 

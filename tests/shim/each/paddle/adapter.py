@@ -51,7 +51,7 @@ class Layer(adapter.Layer):
         self(*inputs)
         paddle.seed(0)
         for parameter in self.layer.parameters():
-            parameter.set_value(paddle.randn(parameter.shape) * 0.5)
+            parameter.set_value(paddle.randn(parameter.shape, parameter.dtype) * 0.5)
 
     @property
     def parameter_names(self) -> list[str]:
@@ -127,6 +127,9 @@ class Adapter(adapter.Adapter):
 
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, **kwargs).to(dtype=dtype))
+
+    def build_causal(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.CausalSelfAttention(*args, **kwargs).to(dtype=dtype))
 
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Layer:
         net = nn.Linear(inputs, 3)
