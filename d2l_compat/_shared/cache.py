@@ -4,7 +4,7 @@ A cache has a slot for each token that it can hold. Positions are counted from 0
 may have different lengths. The first ``num_sinks`` slots belong to the first positions for good; the others are used
 in turn, so that the newest token replaces the oldest.
 
-The functions take NumPy's module, or JAX's, as ``xp``, and integer arrays.
+The functions take NumPy's module, or a framework's that has the same functions, as ``xp``, and integer arrays.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ import numpy as np
 from d2l_compat._shared import checks
 from d2l_compat._shared.checks import message
 
-Integers = Any  # an array of integers: NumPy's, or JAX's
+Integers = Any  # an array of integers: NumPy's, or a framework's
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,13 @@ class Sizes:
     def kv_size(self) -> int:
         return self.num_kv_heads * self.head_size
 
-    def visible_keys(self, queries: Integers, keys: Integers) -> Integers:
+    def visible_keys(self, queries: Integers, keys: Integers, xp: Any = np) -> Integers:
         """Return which keys each query sees, from their positions; shape (batch, queries, keys).
 
         A query of padding, whose position is -1, sees what the first position sees: its result has no meaning, but
         has to be finite.
         """
-        query = queries.clip(0)[:, :, None]
+        query = xp.maximum(queries, 0)[:, :, None]
         key = keys[:, None]
         is_visible = (key >= 0) & (key <= query)
         if self.window is None:
@@ -198,12 +198,11 @@ class KVCache(ABC):
         tokens of its own chunk replace. A position of -1 means that there is no token. Raises ValueError or
         TypeError, and changes nothing, if they do not fit.
         """
-        batch, num_heads, _, head_size = map(int, self.keys.shape)
+        batch = len(self.lengths)
         num_steps = int(keys.shape[2]) if len(keys.shape) == 4 else 0
         valid_lens = np.full(batch, num_steps) if valid_lens is None else valid_lens
         new_lengths = self.lengths + valid_lens
-        shapes = [tuple(map(int, x.shape)) for x in (keys, values)]
-        check_append(self.slots, shapes, (batch, num_heads, head_size), int(new_lengths.max()))
+        self.check_shapes([tuple(map(int, x.shape)) for x in (keys, values)], new_lengths)
         self._check_dtype(keys, values)
         start, end = int(self.lengths[0]), int(new_lengths[0])
         is_uniform = (self.lengths == start).all() and (valid_lens == num_steps).all()
@@ -220,6 +219,11 @@ class KVCache(ABC):
             self.keys, self.values = self._take(both[0], sources), self._take(both[1], sources)
         self.lengths = new_lengths
         return *both, positions
+
+    def check_shapes(self, shapes: list[tuple[int, ...]], new_lengths: np.ndarray) -> None:
+        """Check that keys and values of these shapes fit, after which texts have ``new_lengths`` tokens."""
+        batch, num_heads, _, head_size = map(int, self.keys.shape)
+        check_append(self.slots, shapes, (batch, num_heads, head_size), int(new_lengths.max()))
 
     @abstractmethod
     def _zeros(self, shape: tuple[int, ...], **options: Any) -> Any: ...
