@@ -29,12 +29,29 @@ class Slots:
 
     def held_positions(self, lengths: Integers, xp: Any = np) -> Integers:
         """Return the position in each slot after ``lengths`` tokens, shape (batch, size); -1 where there is none."""
-        slot = xp.arange(self.size)
+        position = slot = xp.arange(self.size)
         last = lengths[:, None] - 1
-        num_rolling = max(1, self.size - self.num_sinks)
-        rolling = slot + num_rolling * ((last - slot) // num_rolling)
-        position = xp.where(slot < self.num_sinks, slot, rolling)
+        if self.is_rolling:
+            num_rolling = self.size - self.num_sinks
+            rolling = slot + num_rolling * ((last - slot) // num_rolling)
+            position = xp.where(slot < self.num_sinks, slot, rolling)
         return xp.where(slot <= last, position, -1)
+
+    def targets(self, positions: Integers, new_lengths: Integers, xp: Any = np) -> Integers:
+        """Return the slot of each new token, from its position; ``size``, which is no slot, if it is not kept.
+
+        ``new_lengths`` counts the tokens of each text once all of them were appended.
+        """
+        slot = positions
+        is_kept = (positions >= 0) & (positions < self.size)
+        if self.is_rolling:
+            num_rolling = self.size - self.num_sinks
+            is_sink = positions < self.num_sinks
+            is_recent = positions >= new_lengths[:, None] - num_rolling
+            rolling = self.num_sinks + (positions - self.num_sinks) % num_rolling
+            slot = xp.where(is_sink, positions, rolling)
+            is_kept = (positions >= 0) & (is_sink | is_recent)
+        return xp.where(is_kept, slot, self.size)
 
     def sources(self, lengths: Integers, new_lengths: Integers, xp: Any = np) -> Integers:
         """Return where each slot's token is, once tokens were appended: an index into old slots and new tokens."""
@@ -249,11 +266,11 @@ class KVCache(ABC):
         """Select along the axis of slots, in each example its own."""
 
 
-def start_lengths(cache: KVCache | None, batch_size: int) -> np.ndarray:
-    """Return how many tokens each text has in a cache, or zeros without one; check the cache's batch size."""
+def start_lengths(cache: Any, batch_size: int, kind: type = KVCache) -> Integers:
+    """Return how many tokens each text has in a cache, or zeros without one; check its class and its batch size."""
     if cache is None:
         return np.zeros(batch_size, np.int64)
-    checks.check_instance("cache", cache, KVCache, "a KVCache")
+    checks.check_instance("cache", cache, kind, "a KVCache")
     if len(cache.lengths) != batch_size:
         got = f"a cache for a batch of {len(cache.lengths)}"
         raise ValueError(message("cache", got, f"one for the batch of {batch_size}"))
