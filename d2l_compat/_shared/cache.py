@@ -4,7 +4,7 @@ A cache has a slot for each token that it can hold. Positions are counted from 0
 may have different lengths. The first ``num_sinks`` slots belong to the first positions for good; the others are used
 in turn, so that the newest token replaces the oldest.
 
-The functions take NumPy's module, or JAX's, as ``xp``, and integer arrays.
+The functions take NumPy's module, or a framework's that has the same functions, as ``xp``, and integer arrays.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ import numpy as np
 from d2l_compat._shared import checks
 from d2l_compat._shared.checks import message
 
-Integers = Any  # an array of integers: NumPy's, or JAX's
+Integers = Any  # an array of integers: NumPy's, or a framework's
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,29 @@ class Slots:
 
     def held_positions(self, lengths: Integers, xp: Any = np) -> Integers:
         """Return the position in each slot after ``lengths`` tokens, shape (batch, size); -1 where there is none."""
-        slot = xp.arange(self.size)
+        position = slot = xp.arange(self.size)
         last = lengths[:, None] - 1
-        num_rolling = max(1, self.size - self.num_sinks)
-        rolling = slot + num_rolling * ((last - slot) // num_rolling)
-        position = xp.where(slot < self.num_sinks, slot, rolling)
+        if self.is_rolling:
+            num_rolling = self.size - self.num_sinks
+            rolling = slot + num_rolling * ((last - slot) // num_rolling)
+            position = xp.where(slot < self.num_sinks, slot, rolling)
         return xp.where(slot <= last, position, -1)
+
+    def targets(self, positions: Integers, new_lengths: Integers, xp: Any = np) -> Integers:
+        """Return the slot of each new token, from its position; ``size``, which is no slot, if it is not kept.
+
+        ``new_lengths`` counts the tokens of each text once all of them were appended.
+        """
+        slot = positions
+        is_kept = (positions >= 0) & (positions < self.size)
+        if self.is_rolling:
+            num_rolling = self.size - self.num_sinks
+            is_sink = positions < self.num_sinks
+            is_recent = positions >= new_lengths[:, None] - num_rolling
+            rolling = self.num_sinks + (positions - self.num_sinks) % num_rolling
+            slot = xp.where(is_sink, positions, rolling)
+            is_kept = (positions >= 0) & (is_sink | is_recent)
+        return xp.where(is_kept, slot, self.size)
 
     def sources(self, lengths: Integers, new_lengths: Integers, xp: Any = np) -> Integers:
         """Return where each slot's token is, once tokens were appended: an index into old slots and new tokens."""
@@ -196,12 +213,11 @@ class KVCache(ABC):
         tokens of its own chunk replace. A position of -1 means that there is no token. Raises ValueError or
         TypeError, and changes nothing, if they do not fit.
         """
-        batch, num_heads, _, head_size = map(int, self.keys.shape)
+        batch = len(self.lengths)
         num_steps = int(keys.shape[2]) if len(keys.shape) == 4 else 0
         valid_lens = np.full(batch, num_steps) if valid_lens is None else valid_lens
         new_lengths = self.lengths + valid_lens
-        shapes = [tuple(map(int, x.shape)) for x in (keys, values)]
-        check_append(self.slots, shapes, (batch, num_heads, head_size), int(new_lengths.max()))
+        self.check_shapes([tuple(map(int, x.shape)) for x in (keys, values)], new_lengths)
         self._check_dtype(keys, values)
         start, end = int(self.lengths[0]), int(new_lengths[0])
         is_uniform = (self.lengths == start).all() and (valid_lens == num_steps).all()
@@ -218,6 +234,11 @@ class KVCache(ABC):
             self.keys, self.values = self._take(both[0], sources), self._take(both[1], sources)
         self.lengths = new_lengths
         return *both, positions
+
+    def check_shapes(self, shapes: list[tuple[int, ...]], new_lengths: np.ndarray) -> None:
+        """Check that keys and values of these shapes fit, after which texts have ``new_lengths`` tokens."""
+        batch, num_heads, _, head_size = map(int, self.keys.shape)
+        check_append(self.slots, shapes, (batch, num_heads, head_size), int(new_lengths.max()))
 
     @abstractmethod
     def _zeros(self, shape: tuple[int, ...], **options: Any) -> Any: ...
@@ -243,11 +264,11 @@ class KVCache(ABC):
         """Select along the axis of slots, in each example its own."""
 
 
-def start_lengths(cache: KVCache | None, batch_size: int) -> np.ndarray:
-    """Return how many tokens each text has in a cache, or zeros without one; check the cache's batch size."""
+def start_lengths(cache: Any, batch_size: int, kind: type = KVCache) -> Integers:
+    """Return how many tokens each text has in a cache, or zeros without one; check its class and its batch size."""
     if cache is None:
         return np.zeros(batch_size, np.int64)
-    checks.check_instance("cache", cache, KVCache, "a KVCache")
+    checks.check_instance("cache", cache, kind, "a KVCache")
     if len(cache.lengths) != batch_size:
         got = f"a cache for a batch of {len(cache.lengths)}"
         raise ValueError(message("cache", got, f"one for the batch of {batch_size}"))

@@ -293,6 +293,22 @@ class Arrays(ABC):
         num_keys = self.shape(keys)[1]
         return self._check_lens(valid_lens, batch, num_queries, num_keys, in_range)
 
+    def check_text_lens(self, valid_lens: Any, X: Any) -> Any:
+        """Check a length for each example of ``X``, (batch, steps, features); return them ``as_readable``."""
+        if valid_lens is None:
+            return None
+        self.check_instance("valid_lens", valid_lens, "an integer tensor")
+        lens = self.as_readable(valid_lens)
+        self.check_integer("valid_lens", lens)
+        batch, num_steps = self.shape(X)[:2]
+        shape = tuple(self.shape(lens))
+        if shape != (batch,):
+            need = f"shape ({batch},), a length per example"
+            raise ValueError(message("valid_lens", f"shape {shape}", need))
+        if not isinstance(num_steps, Unknown):
+            self._check_range("valid_lens", "length", lens, num_steps, "the number of steps")
+        return lens
+
     def check_causal(self, causal: Any, queries: Any, keys: Any) -> None:
         """Check that ``causal`` is a bool and, if it is True, that there are at least as many keys as queries.
 

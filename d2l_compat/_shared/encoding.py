@@ -32,13 +32,14 @@ def rotations(
     return rotations_at(position_scale * np.arange(max_len), num_hiddens, base)
 
 
-def rotations_at(
-    positions: NDArray[Any], num_hiddens: int, base: float = 10000.0
-) -> NDArray[np.float64]:
-    """Return the cosines and sines for any positions, shape (2, ..., num_hiddens / 2)."""
+def rotations_at(positions: Any, num_hiddens: int, base: float = 10000.0, xp: Any = np) -> Any:
+    """Return the cosines and sines for any positions, shape (2, ..., num_hiddens / 2).
+
+    ``xp`` is the module of the positions' arrays: NumPy's, or one that has the same functions.
+    """
     frequencies = float(base) ** -(np.arange(0, num_hiddens, 2) / num_hiddens)
     angles = positions[..., None] * frequencies
-    return np.stack([np.cos(angles), np.sin(angles)])
+    return xp.stack([xp.cos(angles), xp.sin(angles)])
 
 
 def slopes(num_heads: int) -> NDArray[np.float64]:

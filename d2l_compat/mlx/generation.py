@@ -109,7 +109,7 @@ class CausalSelfAttention(nn.Module):
         arrays.check_rank("X", X, ("batch", "steps", "features"))
         arrays.check_floating("X", X)
         arrays.check_projection("X", X, self.W_q)
-        arrays.check_valid_lens(valid_lens, X, X)
+        arrays.check_text_lens(valid_lens, X)
         batch, num_steps, _ = X.shape
         lens = np.array([num_steps] * batch if valid_lens is None else valid_lens.tolist())
         positions = new_positions(start_lengths(cache, batch), lens, num_steps)

@@ -112,7 +112,7 @@ class CausalSelfAttention(nn.Block):
         """
         arrays.check_rank("X", X, ("batch", "steps", "features"))
         arrays.check_projection("X", X, self.W_q)
-        lens = arrays.check_valid_lens(valid_lens, X, X)
+        lens = arrays.check_text_lens(valid_lens, X)
         batch, num_steps, _ = X.shape
         lens = onp.full(batch, num_steps) if lens is None else lens
         positions = new_positions(start_lengths(cache, batch), lens, num_steps)

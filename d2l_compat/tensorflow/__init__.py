@@ -38,6 +38,7 @@ from d2l_compat.tensorflow.transformer import *
 LAZY_MODULES = (  # imported when one of their names is first used
     "adversarial",
     "classification",
+    "generation",
     "linear",
     "models",
     "optimization",
@@ -47,6 +48,7 @@ LAZY_MODULES = (  # imported when one of their names is first used
 if TYPE_CHECKING:
     from d2l_compat.tensorflow.adversarial import *
     from d2l_compat.tensorflow.classification import *
+    from d2l_compat.tensorflow.generation import *
     from d2l_compat.tensorflow.linear import *
     from d2l_compat.tensorflow.models import *
     from d2l_compat.tensorflow.optimization import *

@@ -106,7 +106,7 @@ class CausalSelfAttention(nn.Module):
         """
         arrays.check_rank("X", X, ("batch", "steps", "features"))
         arrays.check_projection("X", X, self.W_q)
-        arrays.check_valid_lens(valid_lens, X, X)
+        arrays.check_text_lens(valid_lens, X)
         lens = np.array([X.shape[1]] * len(X) if valid_lens is None else valid_lens.tolist())
         positions = new_positions(start_lengths(cache, len(X)), lens, X.shape[1])
         queries = self._split(self.W_q(X), positions, rope=self.sizes.rope)

@@ -150,6 +150,38 @@ class Encoding(Layer):
             return np.asarray(self.layer.P)
 
 
+class Causal(Layer):
+    def __init__(self, layer: nn.Module, dtype: str) -> None:
+        super().__init__(layer)
+        self.dtype = dtype
+
+
+def apply_cached(layer: nn.Module, variables: Any, X: Any, valid_lens: Any, cache: Any) -> Any:
+    return layer.apply(variables, X, valid_lens, cache=cache)
+
+
+class CachedLayer(adapter.CachedLayer):
+    """A causal attention layer with its newest cache.
+
+    Calls are jitted, which is faster than compiling each operation by itself. If the tokens do not fit, they are not
+    jitted: only an eager call knows the lengths, and raises an error.
+    """
+
+    apply_jitted = staticmethod(jax.jit(apply_cached, static_argnums=0))
+
+    def __call__(self, X: NDArray[Any], valid_lens: NDArray[Any] | None = None) -> NDArray[Any]:
+        slots = self.cache.slots
+        fits = slots.is_rolling or max(self.lengths) + X.shape[1] <= slots.size
+        apply = self.apply_jitted if fits else apply_cached
+        with enable_x64(True):
+            args = self.layer.layer, self.layer.variables, tensor(X), valid_lens, self.cache
+            output, self.cache = apply(*args)
+        return np.asarray(output)
+
+    def reset(self) -> None:
+        self.cache = self.cache.reset()
+
+
 class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
     train_with_trainer = staticmethod(train_with_trainer)
@@ -196,6 +228,13 @@ class Adapter(adapter.Adapter):
 
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, **kwargs))
+
+    def build_causal(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Causal(d2l.CausalSelfAttention(*args, **kwargs), dtype)
+
+    def make_cache(self, layer: Layer, batch_size: int, max_len: int) -> CachedLayer:
+        with enable_x64(True):
+            return CachedLayer(layer, layer.layer.make_cache(batch_size, max_len, layer.dtype))
 
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         return nn.Dense(3)

@@ -138,6 +138,9 @@ class Adapter(adapter.Adapter):
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, dtype=dtype, **kwargs))
 
+    def build_causal(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
+        return Layer(d2l.CausalSelfAttention(*args, dtype=dtype, **kwargs))
+
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> keras.layers.Layer:
         net = keras.layers.Dense(3)
         net.build((None, inputs))
