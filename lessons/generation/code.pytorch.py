@@ -577,20 +577,20 @@ print("2 x 2 layers x 4 heads x 4 numbers x 4 bytes x 1,000 =", 2 * 2 * 4 * 4 * 
 
 
 # %% published
-def kilobytes(layers, kv_heads, head_size, bytes_per_number=2):
-    """Return the kilobytes that one token takes in the cache."""
-    return 2 * layers * kv_heads * head_size * bytes_per_number / 1024
+def kilobytes(numbers, layers):
+    """Return the kilobytes that one token takes in the cache, in numbers of 2 bytes."""
+    return 2 * numbers * layers / 1024
 
 
-print("                 key heads     shared   one each")
+print("               layers  heads  key heads   one each     shared")
 for name, layers, heads, kv_heads in [
     ("Llama 2 70B", 80, 64, 8),
     ("Llama 3 8B", 32, 32, 8),
     ("Mistral 7B", 32, 32, 8),
 ]:
-    shared = kilobytes(layers, kv_heads, 128)
-    each = kilobytes(layers, heads, 128)
-    print(f"{name:<15}{kv_heads:>6} of {heads}{shared:>8.0f} KB{each:>8.0f} KB")
+    each = kilobytes(2 * heads * 128, layers)
+    shared = kilobytes(2 * kv_heads * 128, layers)
+    print(f"{name:<14}{layers:>7}{heads:>7}{kv_heads:>11}{each:>8.0f} KB{shared:>8.0f} KB")
 
 # %% which-head
 torch.manual_seed(0)
@@ -759,6 +759,8 @@ with torch.no_grad():
     kept = sum(x.shape[-1] for x in latent.to_cache(X))
 print(f"largest difference {difference:.4f}")
 print(f"numbers per token: {kept}; with a key and a value for each head: {2 * 32}")
+print(f"DeepSeek-V2: {kilobytes(512 + 64, layers=60):.1f} KB per token")
+print(f"with a key and a value for each head: {kilobytes(2 * 128 * 128, layers=60):.0f} KB")
 
 # %% slots
 window, num_sinks = 4, 1
