@@ -4,6 +4,7 @@
 # %% setup
 import math
 import random
+import re
 import time
 
 import torch
@@ -169,7 +170,9 @@ for row in weights:
 # %% grammar
 ADJECTIVES = "old young small big happy tired quiet kind".split()
 NOUNS = "dog cat bird fox horse child farmer sailor singer nurse king cook".split()
-PLURALS = "dogs cats birds foxes horses children farmers sailors singers nurses kings cooks".split()
+PLURALS = (
+    "dogs cats birds foxes horses children farmers sailors singers nurses kings cooks"
+).split()
 VERBS = "sleep run sing wait laugh see hear follow like help".split()
 SINGULAR_VERBS = [verb + "s" for verb in VERBS]  # the dog sleeps, the dogs sleep
 
@@ -209,7 +212,7 @@ for _ in range(4):
 # %% surprise
 rng = random.Random(1)
 for word, probability in zip(*make_sentence(rng), strict=True):
-    print(f"{word:>10}  {-math.log(probability):.2f}")
+    print(f"{word:>10}  {math.log(1 / probability):.2f}")
 
 # %% corpus
 VOCAB = [".", "the", "that", *ADJECTIVES, *NOUNS, *PLURALS, *VERBS, *SINGULAR_VERBS]
@@ -245,7 +248,7 @@ class LanguageModel(nn.Module):
     def __init__(self, num_hiddens=16, num_heads=4, num_kv_heads=None):
         super().__init__()
         self.embedding = nn.Embedding(len(VOCAB), num_hiddens)
-        self.blocks = nn.ModuleList(Block(num_hiddens, num_heads, num_kv_heads) for _ in range(2))
+        self.blocks = nn.ModuleList(TransformerBlock(num_hiddens, num_heads, num_kv_heads) for _ in range(2))
         self.norm = nn.RMSNorm(num_hiddens)
         self.output = nn.Linear(num_hiddens, len(VOCAB))
 
@@ -261,7 +264,7 @@ class LanguageModel(nn.Module):
         return [KVCache(batch_size, heads, max_len, size) for heads, size in sizes]
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     def __init__(self, num_hiddens, num_heads, num_kv_heads):
         super().__init__()
         self.norm1 = nn.RMSNorm(num_hiddens)
@@ -415,61 +418,44 @@ def predict(text):
 
 
 probs = predict(". the")
-rows = {
-    "as it is": probs,
-    "temperature 2": with_temperature(probs, 2),
-    "temperature 0.5": with_temperature(probs, 0.5),
-    "top-k 10": top_k(probs, 10),
-    "top-p 0.9": top_p(probs, 0.9),
-    "min-p 0.1": min_p(probs, 0.1),
+ways = {
+    "as it is": lambda probs: probs,
+    "temperature 2": lambda probs: with_temperature(probs, 2),
+    "temperature 0.5": lambda probs: with_temperature(probs, 0.5),
+    "top-k 10": lambda probs: top_k(probs, 10),
+    "top-p 0.9": lambda probs: top_p(probs, 0.9),
+    "min-p 0.1": lambda probs: min_p(probs, 0.1),
 }
 print("words with a probability above 0:")
-for name, row in rows.items():
-    print(f"{(row > 0).sum():>3}  {name}")
+for name, way in ways.items():
+    print(f"{(way(probs) > 0).sum():>3}  {name}")
 
 # %% choices-drawn tags=["tolerance:absolute=0.05"]
 contexts = [". the", ". the dogs that the cat"]
-order = predict(contexts[1]).argsort(descending=True)[:16]
-d2l.show_heatmaps(
-    torch.stack([predict(text)[order] for text in contexts])[None, None],
-    xlabel="Next word",
-    ylabel="",
-    figsize=(8, 2),
-    cmap="Blues",
-    xticklabels=[VOCAB[token] for token in order],
-    yticklabels=["the ...", "the dogs that the cat ..."],
+d2l.plot(
+    list(range(1, len(VOCAB) + 1)),
+    [predict(text).sort(descending=True).values for text in contexts],
+    "Words, the most probable first",
+    "Probability",
+    legend=["the ...", "the dogs that the cat ..."],
+    yscale="log",
+    figsize=(5, 3),
 )
 
 
 # %% is-sentence
-def read_phrase(words):
-    """Return whether the noun phrase that begins the words is plural, and what follows it.
-
-    Return None if there is no noun phrase.
-    """
-    words = words[1:] if words[:1] == ["the"] else []
-    if words and words[0] in ADJECTIVES:
-        words = words[1:]
-    if not words or words[0] not in NOUNS + PLURALS:
-        return None
-    return words[0] in PLURALS, words[1:]
+KINDS = {".": ".", "the": "t", "that": "r"}  # a letter for each kind of word
+WORDS_OF_KIND = {"a": ADJECTIVES, "n": NOUNS, "p": PLURALS, "s": SINGULAR_VERBS, "v": VERBS}
+for kind, words in WORDS_OF_KIND.items():
+    KINDS |= dict.fromkeys(words, kind)
+CLAUSE = "(rta?(ns|pv))?"
+SENTENCE = re.compile(rf"ta?(n{CLAUSE}s|p{CLAUSE}v)\.")
 
 
 def is_sentence(words):
     """Return whether words are a sentence of the language, with its full stop."""
-    subject = read_phrase(words)
-    if subject is None:
-        return False
-    is_plural, rest = subject
-    if rest[:1] == ["that"]:
-        clause = read_phrase(rest[1:])
-        if clause is None:
-            return False
-        clause_is_plural, rest = clause
-        if rest[:1] == [] or rest[0] not in (VERBS if clause_is_plural else SINGULAR_VERBS):
-            return False
-        rest = rest[1:]
-    return len(rest) == 2 and rest[0] in (VERBS if is_plural else SINGULAR_VERBS) and rest[1] == "."
+    kinds = "".join(KINDS[word] for word in words)
+    return SENTENCE.fullmatch(kinds) is not None
 
 
 # %% sentences-written
@@ -485,14 +471,6 @@ def share_of_sentences(model, change):
     return num_right / 200
 
 
-ways = {
-    "as it is": lambda probs: probs,
-    "temperature 2": lambda probs: with_temperature(probs, 2),
-    "temperature 0.5": lambda probs: with_temperature(probs, 0.5),
-    "top-k 10": lambda probs: top_k(probs, 10),
-    "top-p 0.9": lambda probs: top_p(probs, 0.9),
-    "min-p 0.1": lambda probs: min_p(probs, 0.1),
-}
 torch.manual_seed(0)
 shares = {name: [[share_of_sentences(m, way)] for m in models] for name, way in ways.items()}
 
@@ -503,8 +481,8 @@ d2l.print_ranges(shares, ["right"])
 # %% operations
 def count_operations(context, num_hiddens=16, num_layers=2):
     """Return the multiplications for one more token: its own work, and attention."""
-    matrices = 2 * num_hiddens**2 + 2 * num_hiddens**2 + 4 * num_hiddens**2
-    attention = 2 * context * num_hiddens
+    matrices = 4 * num_hiddens**2 + 4 * num_hiddens**2  # attention, feed-forward network
+    attention = 2 * context * num_hiddens  # scores and averages
     return num_layers * matrices, num_layers * attention
 
 
@@ -594,15 +572,13 @@ for name, layers, heads, kv_heads in [
 
 # %% which-head
 torch.manual_seed(0)
-attention = CausalSelfAttention(32, 8, num_kv_heads=2)
-X = torch.randn(1, 5, 32)
-repeated = CausalSelfAttention(32, 8)
-repeated.load_state_dict(attention.state_dict() | {
-    name: attention.get_parameter(name).view(2, 1, 4, 32).expand(2, 4, 4, 32).reshape(32, 32)
-    for name in ["W_k.weight", "W_v.weight"]
-})
-with torch.no_grad():
-    difference = (attention(X) - repeated(X)).abs().max()
+queries = torch.randn(1, 8, 5, 4)
+keys, values = torch.randn(2, 1, 2, 5, 4)
+shared = F.scaled_dot_product_attention(queries, keys, values, enable_gqa=True)
+repeated = F.scaled_dot_product_attention(
+    queries, keys.repeat_interleave(4, dim=1), values.repeat_interleave(4, dim=1)
+)
+difference = (shared - repeated).abs().max()
 print(f"each key head written four times: largest difference {difference:.4f}")
 
 
@@ -613,12 +589,13 @@ def draw_plans(count):
     Also draw a guest and a seat to ask for, (count, 1); the answers are the guest's
     seat, and who sits on the seat, (count,).
     """
-    guests = torch.rand(count, 16).argsort(dim=1)
-    seats = torch.rand(count, 16).argsort(dim=1)
-    i, j = torch.randint(16, (2, count, 1))
-    asked = guests.gather(1, i), seats.gather(1, j)
-    answers = seats.gather(1, i)[:, 0], guests.gather(1, j)[:, 0]
-    return guests, seats, *asked, *answers
+    guests = torch.arange(16).expand(count, 16)
+    seats = torch.rand(count, 16).argsort(dim=1)  # the seat of each guest
+    occupants = seats.argsort(dim=1)  # the guest on each seat
+    asked_guest, asked_seat = torch.randint(16, (2, count, 1))
+    seat = seats.gather(1, asked_guest)[:, 0]
+    guest = occupants.gather(1, asked_seat)[:, 0]
+    return guests, seats, asked_guest, asked_seat, seat, guest
 
 
 # %% usher
