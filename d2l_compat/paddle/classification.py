@@ -11,7 +11,7 @@ from d2l_compat._shared import classification as shared
 from d2l_compat._shared.checks import check_callable, check_instance, real
 from d2l_compat._shared.data import images
 from d2l_compat.common import accuracy
-from d2l_compat.paddle.data import FashionMNIST
+from d2l_compat.paddle.datasets import FashionMNIST
 from d2l_compat.paddle.devices import try_gpu
 from d2l_compat.paddle.training import remove_empty_buffers
 

@@ -17,7 +17,7 @@ from d2l_compat._shared.hpo import (
     HPOTuner,
     RandomSearcher,
 )
-from d2l_compat.torch.data import FashionMNIST
+from d2l_compat.torch.datasets import FashionMNIST
 from d2l_compat.torch.models import LeNet, init_cnn
 from d2l_compat.torch.training import Trainer
 

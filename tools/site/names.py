@@ -17,7 +17,7 @@ MODULES = (
     "seq2seq",
     "training",
     "counting",
-    "data",
+    "datasets",
     "linear",
     "classification",
     "models",
