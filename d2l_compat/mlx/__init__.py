@@ -30,3 +30,7 @@ from d2l_compat.mlx.transformer import *
 
 def __getattr__(name: str) -> Any:
     return exports.load_attribute(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *exports.list_names(__name__)})

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from d2l_compat._shared import borrowed
 from tests.lessons.cells import record_first_calls
 from tests.shim.each import translator
 from tests.shim.each.descent import Descent
@@ -190,6 +191,11 @@ class Adapter(ABC):
         return self.layer.to_numpy(x)
 
     # The package
+
+    @property
+    def exports(self) -> set[str]:
+        """The package's names, without those that it borrows from other packages."""
+        return {*self.d2l.__all__} - borrowed.get_paths(self.d2l.__name__).keys()
 
     def assert_missing(self, *names: str) -> None:
         """Check that each of these names raises the package's error for missing names."""

@@ -156,7 +156,7 @@ def _replace_data(adapter: Adapter, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="module")
 def exports(adapter: Adapter) -> set[str]:
-    return {*adapter.d2l.__all__}
+    return adapter.exports
 
 
 def test_every_public_name_has_a_call(adapter: Adapter, exports: set[str]) -> None:

@@ -1,5 +1,6 @@
 """Tests of a package's public names, which its exports.txt lists, one a line."""
 
+import sys
 from inspect import Parameter, Signature, isclass, signature
 from pathlib import Path
 from types import ModuleType
@@ -7,6 +8,7 @@ from types import ModuleType
 import pytest
 from IPython.core.oinspect import Inspector
 
+from d2l_compat._shared import borrowed
 from tests.shim.each.adapter import Adapter
 
 
@@ -17,14 +19,32 @@ def exports(pytestconfig: pytest.Config) -> list[str]:
 
 
 def test_exports_match_exports_txt(adapter: Adapter, exports: list[str]) -> None:
-    assert sorted(adapter.d2l.__all__) == exports
+    assert sorted(adapter.exports) == exports
 
 
-def test_star_import_imports_only_exports(adapter: Adapter, exports: list[str]) -> None:
+def import_star(adapter: Adapter) -> dict[str, object]:
     names: dict[str, object] = {}
     exec(f"from {adapter.d2l.__name__} import *", names)
-    assert sorted(names.keys() - {"__builtins__"}) == exports
-    assert {*exports} <= {*dir(adapter.d2l)}
+    return {name: value for name, value in names.items() if name != "__builtins__"}
+
+
+def test_star_import_imports_only_exports_and_borrowed_names(
+    adapter: Adapter, exports: list[str]
+) -> None:
+    names = {*exports, *borrowed.get_paths(adapter.d2l.__name__)}
+    assert import_star(adapter).keys() == names
+    assert names <= {*dir(adapter.d2l)}
+    assert adapter.d2l.d2l is adapter.d2l
+
+
+def test_borrowed_module_that_is_not_installed_raises_import_error(
+    adapter: Adapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(adapter.d2l, "pd", raising=False)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert "pd" not in adapter.d2l.__all__
+    with pytest.raises(ImportError, match=r"pd is pandas, .* pip install pandas"):
+        _ = adapter.d2l.pd
 
 
 def test_exports_are_not_private_or_modules(adapter: Adapter, exports: list[str]) -> None:
@@ -66,7 +86,7 @@ FRAMEWORK_PARAMETERS = {
 
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_jupyter_shows_layer_parameters(adapter: Adapter, name: str) -> None:
-    if name not in adapter.d2l.__all__:
+    if name not in adapter.exports:
         pytest.skip(f"{adapter.d2l.__name__} has no {name}")
     layer = getattr(adapter.d2l, name)
     parameters = [
@@ -86,7 +106,7 @@ def test_jupyter_shows_layer_parameters(adapter: Adapter, name: str) -> None:
 
 def test_no_layer_hides_its_parameters(adapter: Adapter) -> None:
     variadic = set()
-    for name in adapter.d2l.__all__:
+    for name in adapter.exports:
         member = getattr(adapter.d2l, name)
         if isclass(member) and member.__module__.startswith("d2l_compat."):
             kinds = {parameter.kind for parameter in signature(member).parameters.values()}

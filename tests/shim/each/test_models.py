@@ -224,15 +224,6 @@ def test_nn_module_is_base_of_module(adapter: Adapter, models: Any) -> None:
     assert adapter.d2l.nn_Module is not adapter.d2l.Module
 
 
-def test_image_is_pillows_module_if_d2l_has_it(adapter: Adapter) -> None:
-    if adapter.d2l.__name__.endswith((".torch", ".paddle")):
-        from PIL import Image
-
-        assert adapter.d2l.Image is Image
-    else:
-        adapter.assert_missing("Image")
-
-
 def test_check_len_accepts_right_length(adapter: Adapter) -> None:
     for a in ([], (1, 2), adapter.tensor(X)):
         assert adapter.d2l.check_len(a, len(a)) is None

@@ -1411,7 +1411,7 @@ TESTED_AGAINST_NUMPY = {
 def test_name_matches_upstream(
     both: Both, name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    if name not in both.adapter.d2l.__all__ and name != "plt":
+    if name not in both.adapter.exports and name != "plt":
         pytest.skip("names that this package lacks")
     if not hasattr(both.theirs, name):
         pytest.skip("names that upstream lacks in this framework")
@@ -1424,7 +1424,7 @@ def test_name_matches_upstream(
 def test_every_name_is_compared_or_has_reason(
     both: Both, record_property: Callable[[str, object], None]
 ) -> None:
-    names = {*both.adapter.d2l.__all__}
+    names = both.adapter.exports
     skipped = {name: "upstream lacks it" for name in names if not hasattr(both.theirs, name)}
     skipped |= find_reasons(both)
     assert names <= COMPARED.keys() | skipped.keys()

@@ -33,7 +33,7 @@ ANCHORS = np.array([[0, 0, 0.5, 0.5], [0.5, 0, 1, 1], [0, 0, 1, 1], [0, 0, 0.18,
 
 @pytest.fixture(autouse=True)
 def _skip_missing_chapters(adapter: Adapter) -> None:
-    if "box_iou" not in adapter.d2l.__all__:
+    if "box_iou" not in adapter.exports:
         adapter.assert_missing("box_iou", "resnet18", "train_ch13", "VOCSegDataset")
         pytest.skip("D2L has no such chapters in this framework")
 
