@@ -424,6 +424,15 @@ class Arrays(ABC):
         if not isinstance(classes, Unknown):
             self._check_range("Y", "label", labels, classes - 1, f"of {classes} classes")
 
+    def check_sentence_loss(self, pred: Any, label: Any) -> None:
+        """Check logits ``pred`` (batch, steps, vocab_size), and ``label`` (batch, steps)."""
+        self.check_rank("pred", pred, ("batch", "steps", "vocab_size"))
+        self.check_rank("label", label, ("batch", "steps"))
+        shape, label_shape = tuple(self.shape(pred))[:2], tuple(self.shape(label))
+        if shape != label_shape:
+            raise ValueError(message("label", f"shape {label_shape}", f"shape {shape}"))
+        self.check_floating("pred", pred)
+
     def check_encoding(self, X: Any, num_hiddens: int) -> None:
         """Check the input of a positional encoding."""
         self.check_rank("X", X, ("batch", "steps", "features"))

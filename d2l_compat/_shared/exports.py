@@ -16,8 +16,20 @@ from typing import Any
 from d2l_compat._shared import borrowed
 
 COMMON_MODULE = "d2l_compat.common"
-# Names with an underscore that D2L's pages use, and their lazy modules. No star import includes them.
-PRIVATE_NAMES = {"_WikiTextDataset": "bert", "_get_batch_loss_bert": "bert", "_read_wiki": "bert"}
+# Names with an underscore that D2L has, and their lazy modules. No star import includes them.
+PRIVATE_NAMES = dict.fromkeys(
+    (
+        "_WikiTextDataset",
+        "_get_batch_loss_bert",
+        "_get_mlm_data_from_tokens",
+        "_get_next_sentence",
+        "_get_nsp_data_from_paragraph",
+        "_pad_bert_inputs",
+        "_read_wiki",
+        "_replace_mlm_tokens",
+    ),
+    "bert",
+)
 
 
 def list_names(package: str, lazy_modules: Sequence[str] = ()) -> Iterator[str]:

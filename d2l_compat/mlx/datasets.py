@@ -10,7 +10,7 @@ from d2l_compat._shared.data.loader import Batch, Loader, Rows
 from d2l_compat.common import Vocab, show_images
 from d2l_compat.mlx.training import DataModule, shuffle
 
-__all__ = ["FashionMNIST", "MTFraEng", "load_data_nmt"]
+__all__ = ["FashionMNIST", "MTFraEng", "build_array_nmt", "load_data_nmt"]
 
 
 class MTFraEng(translation.MTFraEng, DataModule):
@@ -24,6 +24,18 @@ class MTFraEng(translation.MTFraEng, DataModule):
 
     def _tensor(self, array: translation.Numbers) -> mx.array:
         return mx.array(array)
+
+
+def build_array_nmt(
+    lines: list[list[str]], vocab: Vocab, num_steps: int
+) -> tuple[mx.array, mx.array]:
+    """Return sentences, lists of tokens, as token indices (sentences, num_steps), and their lengths (sentences,).
+
+    Each ends with ``<eos>``, and is padded or cut off. Both are int32. Raises TypeError if ``lines`` is not a
+    list of lists or ``vocab`` no vocabulary, TypeError or ValueError if ``num_steps`` is below 1.
+    """
+    array, lens = translation.build_array(lines, vocab, num_steps)
+    return mx.array(array), mx.array(lens)
 
 
 def load_data_nmt(

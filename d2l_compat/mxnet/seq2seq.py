@@ -10,7 +10,7 @@ from d2l_compat._shared import checks, version
 from d2l_compat._shared import seq2seq as shared
 from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet._dropout import Dropout
-from d2l_compat.mxnet.training import Classifier, Module, clip_gradients, cross_entropy
+from d2l_compat.mxnet.training import Classifier, Module, clip_gradients
 
 __all__ = [
     "GRU",
@@ -18,6 +18,7 @@ __all__ = [
     "Decoder",
     "Encoder",
     "EncoderDecoder",
+    "MaskedSoftmaxCELoss",
     "Seq2Seq",
     "Seq2SeqEncoder",
     "predict_seq2seq",
@@ -229,6 +230,20 @@ def sequence_mask(X: np.ndarray, valid_len: np.ndarray, value: float = 0) -> np.
     return np.where(np.array(is_valid, dtype=bool, ctx=X.ctx), X, padding)
 
 
+class MaskedSoftmaxCELoss(gluon.loss.SoftmaxCELoss):
+    """The softmax cross-entropy of sentences, without padding.
+
+    For logits ``pred`` (batch, steps, vocab_size), tokens ``label`` (batch, steps) and lengths ``valid_len`` (batch,),
+    it returns each example's mean over all steps, (batch,); steps past its length contribute 0. Raises ValueError or
+    TypeError for a wrong shape or dtype.
+    """
+
+    def forward(self, pred: np.ndarray, label: np.ndarray, valid_len: np.ndarray) -> np.ndarray:
+        arrays.check_sentence_loss(pred, label)
+        weights = sequence_mask(np.ones_like(pred[..., :1]), valid_len)
+        return super().forward(pred, label, weights)
+
+
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: Context
 ) -> None:
@@ -240,6 +255,7 @@ def train_seq2seq(
     progress = shared.Progress(num_epochs, net, nn.Block, tgt_vocab, lr)
     net.initialize(init.Xavier(), force_reinit=True, ctx=device)
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": lr})
+    masked_loss = MaskedSoftmaxCELoss()
 
     def step(batch: Any) -> tuple[np.ndarray, int]:
         X, X_lens, Y, Y_lens = [tensor.as_in_ctx(device) for tensor in batch]
@@ -247,8 +263,7 @@ def train_seq2seq(
         dec_X = np.concatenate((bos, Y[:, :-1]), axis=1)
         with autograd.record():
             Y_hat = shared.discard_state(net(X, dec_X, X_lens))
-            # Each example's mean over all steps; steps past its length contribute 0.
-            loss = sequence_mask(cross_entropy(Y_hat, Y), Y_lens).mean(axis=1).sum()
+            loss = masked_loss(Y_hat, Y, Y_lens).sum()
         loss.backward()
         clip_gradients(net, 1)
         num_tokens = int(Y_lens.sum())

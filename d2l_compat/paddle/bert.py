@@ -1,6 +1,6 @@
 """BERT (Devlin et al., 2019): an encoder of two sentences, its two tasks, and WikiText-2 to train it on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import paddle
@@ -18,6 +18,10 @@ from d2l_compat.paddle.transformer import TransformerEncoderBlock
 __all__ = ["BERTEncoder", "BERTModel", "MaskLM", "NextSentencePred", "load_data_wiki"]
 
 _read_wiki = wiki.read
+_get_next_sentence = wiki.draw_sentence
+_get_nsp_data_from_paragraph = wiki.draw_pairs
+_replace_mlm_tokens = wiki.replace_tokens
+_get_mlm_data_from_tokens = wiki.mask_tokens
 
 
 class BERTEncoder(layers.BERTEncoder, nn.Layer):
@@ -153,6 +157,14 @@ class BERTModel(layers.BERTModel, nn.Layer):
         encoded = self.encoder(tokens, segments, valid_lens)
         tokens_hat = None if pred_positions is None else self.mlm(encoded, pred_positions)
         return encoded, tokens_hat, self.nsp(self.hidden(encoded[:, 0]))
+
+
+def _pad_bert_inputs(
+    examples: Sequence[Any], max_len: int, vocab: Vocab
+) -> tuple[list[Tensor], ...]:
+    """Return the arrays of ``wiki.pad_inputs`` as lists with a tensor for each example."""
+    columns = wiki.pad_inputs(examples, max_len, vocab)
+    return tuple([*paddle.to_tensor(column)] for column in columns)
 
 
 class _WikiTextDataset(wiki.WikiText, Dataset[Any]):

@@ -6,7 +6,6 @@ from typing import Any
 
 import paddle
 from paddle import Tensor, nn
-from paddle.nn import functional as F
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
@@ -19,6 +18,7 @@ __all__ = [
     "Decoder",
     "Encoder",
     "EncoderDecoder",
+    "MaskedSoftmaxCELoss",
     "Seq2Seq",
     "Seq2SeqEncoder",
     "init_seq2seq",
@@ -198,6 +198,21 @@ def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
     return X.masked_fill(is_past, value)
 
 
+class MaskedSoftmaxCELoss(nn.CrossEntropyLoss):
+    """The softmax cross-entropy of sentences, without padding.
+
+    For logits ``pred`` (batch, steps, vocab_size), tokens ``label`` (batch, steps) and lengths ``valid_len`` (batch,),
+    it returns each example's mean over all steps, (batch,); steps past its length contribute 0. Raises ValueError or
+    TypeError for a wrong shape or dtype.
+    """
+
+    def forward(self, pred: Tensor, label: Tensor, valid_len: Tensor) -> Tensor:
+        arrays.check_sentence_loss(pred, label)
+        self.reduction = "none"
+        losses = super().forward(pred, label.astype("int64"))
+        return sequence_mask(losses.reshape(label.shape), valid_len).mean(axis=1)
+
+
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: str
 ) -> None:
@@ -211,13 +226,14 @@ def train_seq2seq(
         net.to(device)
     net.train()
     optimizer = paddle.optimizer.Adam(lr, parameters=net.parameters())
+    masked_loss = MaskedSoftmaxCELoss()
 
     def step(batch: Any) -> tuple[Tensor, Tensor]:
         X, X_lens, Y, Y_lens = [tensor.to(device) for tensor in batch]
         first = paddle.full_like(Y[:, :1], tgt_vocab[shared.BOS])
         Y_hat = shared.discard_state(net(X, paddle.concat([first, Y[:, :-1]], axis=1), X_lens))
         optimizer.clear_grad()
-        loss = _masked_loss(Y_hat, Y, Y_lens).sum()
+        loss = masked_loss(Y_hat, Y, Y_lens).sum()
         loss.backward()
         clip_gradients(net, 1)
         optimizer.step()
@@ -251,12 +267,6 @@ def predict_seq2seq(
             net.decoder, state, first, _pick_likeliest, num_steps, save_attention_weights, end
         )
     return shared.join_tokens(tokens, tgt_vocab), weights
-
-
-def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
-    """Return each example's mean cross-entropy over all steps; steps past its length contribute 0."""
-    losses = F.cross_entropy(Y_hat, Y.astype("int64"), reduction="none")
-    return sequence_mask(losses, lens).mean(axis=1)
 
 
 @contextmanager

@@ -14,7 +14,9 @@ from d2l_compat._shared import training as shared
 from d2l_compat.paddle import devices
 from d2l_compat.paddle._arrays import arrays
 
-__all__ = ["Classifier", "DataModule", "Module", "Trainer"]
+__all__ = ["Classifier", "DataModule", "Module", "Trainer", "nn_Module"]
+
+nn_Module = nn.Layer
 
 
 class Module(shared.Steps, nn.Layer):

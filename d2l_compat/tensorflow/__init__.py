@@ -37,6 +37,7 @@ from d2l_compat.tensorflow.transformer import *
 
 LAZY_MODULES = (  # imported when one of their names is first used
     "adversarial",
+    "boxes",
     "classification",
     "linear",
     "models",
@@ -46,6 +47,7 @@ LAZY_MODULES = (  # imported when one of their names is first used
 )
 if TYPE_CHECKING:
     from d2l_compat.tensorflow.adversarial import *
+    from d2l_compat.tensorflow.boxes import *
     from d2l_compat.tensorflow.classification import *
     from d2l_compat.tensorflow.linear import *
     from d2l_compat.tensorflow.models import *

@@ -15,6 +15,7 @@ __all__ = [
     "MTFraEng",
     "SeqDataLoader",
     "TimeMachine",
+    "build_array_nmt",
     "load_data_nmt",
     "load_data_time_machine",
     "seq_data_iter_random",
@@ -33,6 +34,16 @@ class MTFraEng(translation.MTFraEng, DataModule):
 
     def _tensor(self, array: translation.Numbers) -> Tensor:
         return tf.constant(array)
+
+
+def build_array_nmt(lines: list[list[str]], vocab: Vocab, num_steps: int) -> tuple[Tensor, Tensor]:
+    """Return sentences, lists of tokens, as token indices (sentences, num_steps), and their lengths (sentences,).
+
+    Each ends with ``<eos>``, and is padded or cut off. Both are int32. Raises TypeError if ``lines`` is not a
+    list of lists or ``vocab`` no vocabulary, TypeError or ValueError if ``num_steps`` is below 1.
+    """
+    array, lens = translation.build_array(lines, vocab, num_steps)
+    return tf.constant(array), tf.constant(lens)
 
 
 def load_data_nmt(

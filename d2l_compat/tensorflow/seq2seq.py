@@ -26,6 +26,7 @@ __all__ = [
     "Decoder",
     "Encoder",
     "EncoderDecoder",
+    "MaskedSoftmaxCELoss",
     "Seq2Seq",
     "Seq2SeqEncoder",
     "predict_seq2seq",
@@ -273,6 +274,25 @@ def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> Tensor:
     return tf.where(is_valid, X, tf.cast(value, X.dtype))
 
 
+class MaskedSoftmaxCELoss(keras.losses.Loss):
+    """The softmax cross-entropy of sentences with the lengths ``valid_len`` (batch,), without padding.
+
+    For tokens ``label`` (batch, steps) and logits ``pred`` (batch, steps, vocab_size), it returns each example's mean
+    over all steps, (batch,); steps past its length contribute 0. Raises ValueError or TypeError for a wrong shape or
+    dtype.
+    """
+
+    def __init__(self, valid_len: Tensor) -> None:
+        super().__init__(reduction="none")
+        self.valid_len = valid_len
+
+    def call(self, label: Tensor, pred: Tensor) -> Tensor:
+        label = tf.cast(label, tf.int32)  # Keras 3 has converted it to floating point
+        arrays.check_sentence_loss(pred, label)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(label, pred)
+        return tf.reduce_mean(sequence_mask(losses, self.valid_len), axis=1)
+
+
 def train_seq2seq(
     net: Any,
     data_iter: Any,
@@ -296,7 +316,7 @@ def train_seq2seq(
         with tf.GradientTape() as tape:
             dec_X = tf.concat([bos, Y[:, :-1]], axis=1)
             Y_hat = shared.discard_state(net(X, dec_X, X_lens, training=True))
-            loss = tf.reduce_sum(_masked_loss(Y_hat, Y, Y_lens))
+            loss = tf.reduce_sum(MaskedSoftmaxCELoss(Y_lens)(Y, Y_hat))
         variables = net.trainable_variables
         gradients = clip_gradients(tape.gradient(loss, variables), 1)
         update(optimizer, gradients, variables)
@@ -333,9 +353,3 @@ def predict_seq2seq(
         training=False,
     )
     return shared.join_tokens(tokens, tgt_vocab), weights
-
-
-def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
-    """Return each example's mean cross-entropy over all steps; steps past its length contribute 0."""
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(Y, Y_hat)
-    return tf.reduce_mean(sequence_mask(losses, lens), axis=1)

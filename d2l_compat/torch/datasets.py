@@ -16,6 +16,7 @@ __all__ = [
     "MTFraEng",
     "SeqDataLoader",
     "TimeMachine",
+    "build_array_nmt",
     "load_data_nmt",
     "load_data_time_machine",
     "seq_data_iter_random",
@@ -34,6 +35,18 @@ class MTFraEng(translation.MTFraEng, DataModule):
 
     def _tensor(self, array: translation.Numbers) -> torch.Tensor:
         return _to_int64(array)
+
+
+def build_array_nmt(
+    lines: list[list[str]], vocab: Vocab, num_steps: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return sentences, lists of tokens, as token indices (sentences, num_steps), and their lengths (sentences,).
+
+    Each ends with ``<eos>``, and is padded or cut off. Both are int64. Raises TypeError if ``lines`` is not a
+    list of lists or ``vocab`` no vocabulary, TypeError or ValueError if ``num_steps`` is below 1.
+    """
+    array, lens = translation.build_array(lines, vocab, num_steps)
+    return _to_int64(array), _to_int64(lens)
 
 
 def load_data_nmt(

@@ -16,6 +16,7 @@ from d2l_compat._shared.hpo import (
     HPOSearcher,
     HPOTuner,
     RandomSearcher,
+    SuccessiveHalvingScheduler,
 )
 from d2l_compat.torch.datasets import FashionMNIST
 from d2l_compat.torch.models import LeNet, init_cnn
@@ -28,6 +29,7 @@ __all__ = [
     "HPOTrainer",
     "HPOTuner",
     "RandomSearcher",
+    "SuccessiveHalvingScheduler",
     "hpo_objective_lenet",
     "rbfkernel",
 ]

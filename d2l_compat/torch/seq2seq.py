@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
@@ -19,6 +18,7 @@ __all__ = [
     "Decoder",
     "Encoder",
     "EncoderDecoder",
+    "MaskedSoftmaxCELoss",
     "Seq2Seq",
     "Seq2SeqEncoder",
     "init_seq2seq",
@@ -189,6 +189,21 @@ def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
     return X.masked_fill(is_past.reshape(*is_past.shape, *[1] * (X.ndim - 2)), value)
 
 
+class MaskedSoftmaxCELoss(nn.CrossEntropyLoss):
+    """The softmax cross-entropy of sentences, without padding.
+
+    For logits ``pred`` (batch, steps, vocab_size), tokens ``label`` (batch, steps) and lengths ``valid_len`` (batch,),
+    it returns each example's mean over all steps, (batch,); steps past its length contribute 0. Raises ValueError or
+    TypeError for a wrong shape or dtype.
+    """
+
+    def forward(self, pred: Tensor, label: Tensor, valid_len: Tensor) -> Tensor:  # type: ignore[override]
+        arrays.check_sentence_loss(pred, label)
+        self.reduction = "none"
+        losses = super().forward(pred.transpose(1, 2), label.long())
+        return sequence_mask(losses, valid_len).mean(dim=1)
+
+
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: torch.device
 ) -> None:
@@ -202,13 +217,14 @@ def train_seq2seq(
     net.to(device)
     net.train()
     optimizer = torch.optim.Adam(net.parameters(), lr=lr)
+    masked_loss = MaskedSoftmaxCELoss()
 
     def step(batch: Any) -> tuple[Tensor, Tensor]:
         X, X_lens, Y, Y_lens = [tensor.to(device) for tensor in batch]
         first = torch.full_like(Y[:, :1], tgt_vocab[shared.BOS])
         Y_hat = shared.discard_state(net(X, torch.cat([first, Y[:, :-1]], dim=1), X_lens))
         optimizer.zero_grad()
-        loss = _masked_loss(Y_hat, Y, Y_lens).sum()
+        loss = masked_loss(Y_hat, Y, Y_lens).sum()
         loss.backward()
         clip_gradients(net, 1)
         optimizer.step()
@@ -242,12 +258,6 @@ def predict_seq2seq(
             net.decoder, state, first, _pick_likeliest, num_steps, save_attention_weights, end
         )
     return shared.join_tokens(tokens, tgt_vocab), weights
-
-
-def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
-    """Return each example's mean cross-entropy over all steps; steps past its length contribute 0."""
-    losses = F.cross_entropy(Y_hat.transpose(1, 2), Y.long(), reduction="none")
-    return sequence_mask(losses, lens).mean(dim=1)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from d2l_compat import common as d2l
-from d2l_compat._shared.data.translation import preprocess
+from d2l_compat._shared.data.translation import preprocess_nmt
 from tests.shim.each.rules import matches_message
 
 
@@ -106,7 +106,7 @@ def test_bleu_matches_formula(pred: str, label: str, k: int, score: float):
 def test_preprocessing_separates_signs_and_unifies_spaces():
     text = "Well, go on!\tD'accord\u202f! O\u00f9\xa0? Va. 3.5? No,no"
     expected = "well , go on !\td'accord ! o\u00f9 ? va . 3 .5 ? no ,no"
-    assert preprocess(text) == expected
+    assert preprocess_nmt(text) == expected
 
 
 # Training helpers

@@ -65,6 +65,7 @@ DATA_HUB: dict[str, tuple[str, str | None]] = {
         "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
         "cd4dcac4241c8a4ad7badc7ca635da8a69dddb83",
     ),
+    "pokemon": (DATA_URL + "pokemon.zip", "c065c0e2593b8b161a2d7873e42418bf6a21106c"),
     "ptb": (DATA_URL + "ptb.zip", "319d85e578af0cdc590547f26231e4e31cdf1e42"),
     "SNLI": (
         "https://nlp.stanford.edu/projects/snli/snli_1.0.zip",
@@ -132,6 +133,12 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
                 print(f"Downloading {path} from {url} ...")
                 fetch(url, path, check_sum)
     return str(path)
+
+
+def download_all() -> None:
+    """Download every file in ``DATA_HUB`` into ``../data``, several gigabytes. Raises what :func:`download` raises."""
+    for name in DATA_HUB:
+        download(name)
 
 
 def locate(name: str, folder: str | Path) -> str:

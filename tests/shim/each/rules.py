@@ -86,12 +86,12 @@ SIZES = """
     alibi_slopes.num_heads batch_size embed_size eval_step feature_dim ffn_num_hiddens ffn_num_input
     ffn_num_outputs groups height in_channels input_channels key_size max_len max_window_size min_threshold n
     num_blks num_channels num_classes num_epochs num_examples num_feat num_heads num_hiddens
-    num_inputs num_items num_layers num_outputs num_steps num_train num_users num_val query_size
+    num_inputs num_items num_layers num_outputs num_steps num_train num_users num_val query_size r_min
     steps value_size vocab_size width
 """
 # Other integers from 1: no upper limit is tested, and some may also be None or a list.
 COUNTS = """
-    every_n k max_epochs norm_shape strides transpose_output.num_heads transpose_qkv.num_heads
+    every_n k max_epochs norm_shape r_max strides transpose_output.num_heads transpose_qkv.num_heads
     load_data_fashion_mnist.resize load_data_nmt.num_examples
 """
 COUNTS_FROM_0 = """
@@ -110,14 +110,15 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         INTEGER_FROM_1: SIZES,
         INTEGER_FROM_0: COUNTS_FROM_0,
         f"gpu: {INTEGER_FROM_0}": "i",
+        "an integer of at least 2": "eta",
         "an integer": "max_tokens",
     }),
-    (("1", 1.5, True, OBJECT), show_value, {INTEGER_FROM_1: COUNTS, INTEGER_FROM_0: "seed"}),
+    (("1", 1.5, True, OBJECT), show_value, {INTEGER_FROM_1: COUNTS, INTEGER_FROM_0: "seed tokenize_nmt.num_examples"}),
     (NOT_NUMBERS, show_value, {
         "a probability, from 0 to 1": "dropout",
         "a number": """learning_rate sigma bot_mul eps SGD.lr sgd.lr train_ch3.lr train_ch6.lr
         train_ch8.lr train_seq2seq.lr""",
-        "a number above 0": "theta ls",
+        "a number above 0": "theta ls prefact",
         "a finite number above 1": "base",
         "a finite number above 0": "position_scale",
         "a number of at least 0": "gradient_clip_val",
@@ -175,6 +176,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     }),
     (NOT_LISTS, type_name, {
         "a list of token indices": "corpus",
+        "a list of lists of tokens": "build_array_nmt.lines",
         "a list of lists of words": "get_centers_and_contexts.corpus subsample.sentences",
         "a list of lists of word indices": "all_contexts",
         "a list of tokens": "line tokens_a",
@@ -201,7 +203,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a tuple of sizes": "check_shape.shape",
     }),
     (NOT_STRINGS, type_name, {
-        "a string": "description print_ranges.title",
+        "a string": "description print_ranges.title text",
         "a curve's name as a string": "ProgressBoard.draw.label",
         "a string of at least one character": "prefix",
         "a sentence as a string": "pred_seq label_seq predict_sentiment.sequence src_sentence",
@@ -234,8 +236,9 @@ EQUAL_SHARES = "a multiple of num_heads, so that every head gets an equal share"
 # fmt: off
 WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
     (numbers(0, -1), {INTEGER_FROM_1: f"{SIZES} {COUNTS}"}),
+    (numbers(1, -1), {"an integer of at least 2": "eta"}),
     (numbers(HUGE_NUMBER), {"an integer of at most 2147483647": SIZES}),
-    (numbers(-1), {INTEGER_FROM_0: f"{COUNTS_FROM_0} seed", f"gpu: {INTEGER_FROM_0}": "i"}),
+    (numbers(-1), {INTEGER_FROM_0: f"{COUNTS_FROM_0} seed tokenize_nmt.num_examples", f"gpu: {INTEGER_FROM_0}": "i"}),
     (numbers(128, HUGE_NUMBER), {"gpu: an integer of at most 127": "i"}),
     ({"8 with num_heads 3": 3}, {f"num_hiddens: {EQUAL_SHARES}": "num_heads transpose_qkv.num_heads"}),
     (numbers(-0.1, 1.5, 2, NAN), {
@@ -243,7 +246,7 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
         "a number from 0 to 1": SHARES,
         "a share, from 0 to 1": "valid_ratio test_ratio",
     }),
-    (numbers(0, -1, NAN), {"a number above 0": "theta ls", "a finite number above 0": "position_scale"}),
+    (numbers(0, -1, NAN), {"a number above 0": "theta ls prefact", "a finite number above 0": "position_scale"}),
     (numbers(1, 0.5, NAN, INFINITY), {"a finite number above 1": "base"}),
     (numbers(-1, NAN), {"a number of at least 0": "gradient_clip_val", "a standard deviation of at least 0": "noise"}),
     (numbers(1e39), {"a number that float32 can represent": "value SyntheticRegressionData.b synthetic_data.b"}),
@@ -337,8 +340,9 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         f"valid_lens: {LENGTHS}": "valid_lens",
         "shape (queries, keys), here (3, 3) or (batch, queries, keys), here (2, 3, 3)": """
             DotProductAttention.score_bias""",
-        "2 dimensions (batch, steps)": f"{TOKENS} segments",
+        "2 dimensions (batch, steps)": f"{TOKENS} segments MaskedSoftmaxCELoss.label",
         "2 dimensions (batch, predictions)": "pred_positions",
+        "3 dimensions (batch, steps, vocab_size)": "pred",
         "3 dimensions (batch, steps, features)": "MaskLM.X PositionalEncoding.X RotaryEncoding.X",
         "queries: 3 dimensions (batch, queries, features)": "TransformerEncoderBlock.X",
         "3 dimensions (steps, batch, features)": "GRU.inputs GRU.X",
@@ -383,6 +387,8 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         f"{LENGTHS}": "valid_lens",
         "shape (queries, keys), here (3, 3) or (heads, queries, keys), here (2, 3, 3) or (batch, heads, queries, keys), here (2, 2, 3, 3)": """
             MultiHeadAttention.score_bias""",
+        "shape (2, 3)": "MaskedSoftmaxCELoss.label",
+        "label: shape (3, 3)": "pred",
         "shape (2, 3), a segment for each token": "segments",
         "a row for each of 2 examples": "pred_positions",
         "pred_positions: a row for each of 3 examples": "MaskLM.X",

@@ -1,15 +1,25 @@
 """Tests of a package's public names, which its exports.txt lists, one a line."""
 
+import re
 import sys
+from collections.abc import Callable
 from inspect import Parameter, Signature, isclass, signature
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 from IPython.core.oinspect import Inspector
 
 from d2l_compat._shared import borrowed
 from tests.shim.each.adapter import Adapter
+from tests.shim.each.oracle import PatchedModule
+from tools.weave.lessons import ROOT
+
+DOCS = (ROOT / "docs/en/coming-from-d2l.md").read_text(encoding="utf-8")
+LEFT_OUT = {
+    *re.findall(r"`(\w+)`", re.search("^Four names are left out: .*", DOCS, re.MULTILINE)[0])
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +45,22 @@ def test_star_import_imports_only_exports_and_borrowed_names(
     assert import_star(adapter).keys() == names
     assert names <= {*dir(adapter.d2l)}
     assert adapter.d2l.d2l is adapter.d2l
+
+
+@pytest.mark.parametrize("version", ["1.0.3", "0.17.6"])
+def test_upstreams_names_exist_or_docs_explain_why_not(
+    adapter: Adapter, load_upstream: Callable[[str], Any], version: str
+) -> None:
+    upstream = vars(load_upstream(version))
+    # Oracles add "int".
+    names = {name for name in upstream if not name.startswith("__")} - {"int"}
+    missing = {name for name in names if not hasattr(adapter.d2l, name)}
+    assert missing <= LEFT_OUT
+    ours = import_star(adapter)
+    assert {name for name in names - missing if name[0] != "_"} <= ours.keys()
+    for name in names & borrowed.get_paths(adapter.d2l.__name__).keys() - {"d2l", "plt"}:
+        is_patched = isinstance(upstream[name], (PatchedModule, SimpleNamespace))  # by the oracle
+        assert is_patched or ours[name] is upstream[name]
 
 
 def test_borrowed_module_that_is_not_installed_raises_import_error(

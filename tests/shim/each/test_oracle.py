@@ -46,10 +46,10 @@ NOT_COMPARED = {
         "it would load the whole data set from the network": """
             BananasDataset FashionMNIST hpo_objective_lenet load_data_bananas load_data_fashion_mnist
             load_data_voc read_data_bananas read_data_ml100k split_and_load_ml100k""",
-        "it would load from the network": "download download_extract",
+        "it would load from the network": "download download_all download_extract",
         "it needs torchvision or OpenCV, which ours does not": """
             VOCSegDataset read_voc_images voc_rand_crop""",
-        "its addresses are not secure: ours are": "DATA_HUB DATA_URL",
+        "its addresses are not secure: ours are": "DATA_URL",
         "times differ": "Timer",
         "it may write files outside its folder: ours rejects such archives": "extract",
         "its effect is only visible in Jupyter": "use_svg_display",
@@ -267,6 +267,38 @@ def compare_seq2seq_functions(both: Both, name: str) -> None:
         args = both.adapter, both.oracle, d2l, name, vocab, batch
         results.append(shared.train_or_predict(*args))
     assert_same(*results, 1e-4)
+
+
+@compares("MaskedSoftmaxCELoss")
+def compare_masked_loss(both: Both) -> None:
+    pred, lens = both.adapter.tensor(X), both.adapter.tensor(LENS)
+    label = both.adapter.label_tensor(TOKENS)
+    losses = []
+    for d2l in both:
+        if "tensorflow" in both.ours.__name__:
+            losses.append(d2l.MaskedSoftmaxCELoss(lens)(label, pred))
+        else:
+            losses.append(d2l.MaskedSoftmaxCELoss()(pred, label, lens))
+    assert_same(*map(both.adapter.to_numpy, losses))
+
+
+@compares("read_data_nmt", "preprocess_nmt", "tokenize_nmt", "build_array_nmt", by=assert_equal)
+def compare_nmt_functions(both: Both, d2l: Any) -> Any:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        fake_data.replace_sentences(
+            patch, both.ours, Path(folder), "Go.\tVa\xa0!\n\nHi?\tOui, oui\n" * 2
+        )
+        patch.setattr(both.theirs, "download_extract", both.ours.download_extract)
+        text = d2l.preprocess_nmt(d2l.read_data_nmt())
+    source, target = d2l.tokenize_nmt(text)
+    vocab = both.ours.Vocab(source, 0, ["<pad>", "<bos>", "<eos>"])
+    arrays = []
+    if hasattr(both.theirs, "build_array_nmt"):
+        for num_steps in (2, 6):
+            arrays += both.adapter.to_numpy(d2l.build_array_nmt(source, vocab, num_steps))
+    dtypes = [array.dtype for array in arrays]
+    return text, source, target, d2l.tokenize_nmt(text, 2), _convert_to_lists(arrays), dtypes
 
 
 @compares("load_data_nmt")
@@ -830,6 +862,27 @@ def _flatten_pairs(batch: Any) -> list[Any]:
     return [x for part in batch for x in (part if isinstance(part, list) else [part])]
 
 
+@compares(
+    *("_get_next_sentence", "_get_nsp_data_from_paragraph", "_get_mlm_data_from_tokens"),
+    *("_replace_mlm_tokens", "_pad_bert_inputs"),
+    by=assert_equal,
+)
+def compare_bert_examples(both: Both, d2l: Any) -> Any:
+    random.seed(1)
+    texts = [[["a", "b"], ["c"], ["d", "e", "f"], ["g"]], [["h", "i"], ["k", "l", "m", "n"]]]
+    vocab = both.ours.Vocab([*texts[0], *texts[1]], 0, ["<pad>", "<mask>", "<cls>", "<sep>"])
+    pairs = [
+        pair for t in texts * 9 for pair in d2l._get_nsp_data_from_paragraph(t, texts, vocab, 8)
+    ]
+    examples = [(*d2l._get_mlm_data_from_tokens(pair[0], vocab), *pair[1:]) for pair in pairs]
+    padded = [*map(both.adapter.to_numpy, d2l._pad_bert_inputs(examples, 8, vocab))]
+    others = (
+        d2l._get_next_sentence(*texts[1], texts),
+        d2l._replace_mlm_tokens([*"abc"], [0, 2], 1, vocab),
+    )
+    return _convert_to_lists([pairs, examples, padded, others])
+
+
 @compares("predict_sentiment", "predict_snli", by=assert_equal)
 def compare_text_predictions(both: Both, d2l: Any) -> Any:
     vocab = both.ours.Vocab([*"abc"])
@@ -957,6 +1010,25 @@ def compare_hpo(both: Both, d2l: Any) -> Any:
     return [trials, [tuner.incumbent["a"], tuner.incumbent_error], tuner.incumbent_trajectory]
 
 
+@compares("SuccessiveHalvingScheduler", by=assert_equal)
+def compare_successive_halving(both: Both, d2l: Any) -> Any:
+    import torch
+
+    results = []
+    for args in (2, 1, 8), (3, 2, 20), (2, 4, 4), (4, 1, 16, 1.5):
+        numbers = iter(np.random.default_rng(3).normal(size=999).tolist())
+        searcher = d2l.RandomSearcher({"a": SimpleNamespace(rvs=lambda: next(numbers))}, {"a": 0.5})  # noqa: B023
+        scheduler = d2l.SuccessiveHalvingScheduler(searcher, *args)
+        tuner = d2l.HPOTuner(scheduler, lambda a, max_epochs: torch.tensor(a**2 / max_epochs))
+        with redirect_stdout(StringIO()):
+            tuner.run(60)
+        results.append([(trial["config"], trial["error"]) for trial in tuner.records])
+        results.append([scheduler.rung_levels, scheduler.K, scheduler.queue])
+        results.append(dict(scheduler.all_observed_error_at_rungs))
+        results.append(scheduler.get_top_n_configurations(args[1], 2))
+    return results
+
+
 @compares("HPOTrainer")
 def compare_validation_error(both: Both, d2l: Any) -> Any:
     arrays = both.adapter.tensor(X.reshape(10, 8)), both.adapter.label_tensor(LABELS)
@@ -974,6 +1046,12 @@ def compare_rbfkernel(both: Both) -> None:
     points = X[0, :, 0].astype("float64"), Z[0, :4, 0].astype("float64")
     for scale in ([], [0.2]):
         assert_same(*(d2l.rbfkernel(*points, *scale) for d2l in both))
+
+
+@compares("DATA_HUB")
+def compare_data_hub(both: Both) -> None:
+    ours, theirs = ({name: entry[1] for name, entry in d2l.DATA_HUB.items()} for d2l in both)
+    assert theirs.items() <= ours.items()
 
 
 # Recommender systems
@@ -1411,7 +1489,7 @@ TESTED_AGAINST_NUMPY = {
 def test_name_matches_upstream(
     both: Both, name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    if name not in both.adapter.exports and name != "plt":
+    if not hasattr(both.ours, name):
         pytest.skip("names that this package lacks")
     if not hasattr(both.theirs, name):
         pytest.skip("names that upstream lacks in this framework")
