@@ -206,7 +206,7 @@ class MaskedSoftmaxCELoss(nn.CrossEntropyLoss):
     TypeError for a wrong shape or dtype.
     """
 
-    def forward(self, pred: Tensor, label: Tensor, valid_len: Tensor) -> Tensor:
+    def forward(self, pred: Tensor, label: Tensor, valid_len: Tensor) -> Tensor:  # type: ignore[override]
         arrays.check_sentence_loss(pred, label)
         self.reduction = "none"
         losses = super().forward(pred, label.astype("int64"))

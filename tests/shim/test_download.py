@@ -870,3 +870,10 @@ def test_download_extract_returns_folder(
     assert (folder / "data" / "x.txt").read_bytes() == b"x"
     assert d2l.download_extract("data", "part") == str(folder / "part")
     assert not (tmp_path / "x.txt").exists()
+
+
+def test_download_all_downloads_every_file(monkeypatch: pytest.MonkeyPatch):
+    names: list[str] = []
+    monkeypatch.setattr(hub, "download", names.append)
+    d2l.download_all()
+    assert names == [*d2l.DATA_HUB]

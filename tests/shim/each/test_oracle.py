@@ -869,13 +869,13 @@ def _flatten_pairs(batch: Any) -> list[Any]:
 )
 def compare_bert_examples(both: Both, d2l: Any) -> Any:
     random.seed(1)
-    texts = [[["a", "b"], ["c"], ["d", "e", "f"], ["g"]], [["h", "i"], ["k", "l", "m", "n"]]]
+    texts = [[[*"abcde"], [*"c"], [*"defgh"], [*"g"]], [[*"hi"], [*"klmnopq"]]]
     vocab = both.ours.Vocab([*texts[0], *texts[1]], 0, ["<pad>", "<mask>", "<cls>", "<sep>"])
     pairs = [
-        pair for t in texts * 9 for pair in d2l._get_nsp_data_from_paragraph(t, texts, vocab, 8)
+        pair for t in texts * 30 for pair in d2l._get_nsp_data_from_paragraph(t, texts, vocab, 14)
     ]
     examples = [(*d2l._get_mlm_data_from_tokens(pair[0], vocab), *pair[1:]) for pair in pairs]
-    padded = [*map(both.adapter.to_numpy, d2l._pad_bert_inputs(examples, 8, vocab))]
+    padded = [*map(both.adapter.to_numpy, d2l._pad_bert_inputs(examples, 14, vocab))]
     others = (
         d2l._get_next_sentence(*texts[1], texts),
         d2l._replace_mlm_tokens([*"abc"], [0, 2], 1, vocab),
