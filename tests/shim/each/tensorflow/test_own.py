@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -642,6 +643,11 @@ def test_log_is_shown_on_failure_or_request(
     assert capfd.readouterr().err == "why"
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
     log()
+    assert capfd.readouterr().err == "why"
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "dup", Mock(side_effect=OSError))  # as in IDLE on Windows
+        log()
     assert capfd.readouterr().err == "why"
 
 
