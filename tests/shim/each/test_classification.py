@@ -114,6 +114,8 @@ def test_dataloader_workers_depend_on_cores_and_start_method(
 
     assert [workers(cores, ["fork", "spawn"]) for cores in (None, 1, 3, 64)] == [1, 1, 3, 4]
     assert [workers(8, [method, "fork"]) for method in ("spawn", "forkserver")] == [0, 0]
+    monkeypatch.setattr(multiprocessing, "get_start_method", lambda allow_none: "spawn")
+    assert workers(8, ["fork", "spawn"]) == 0  # the program has chosen it
 
 
 # Images
