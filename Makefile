@@ -174,6 +174,7 @@ font: $(READY)  ## make the font for Chinese text in figures from Noto Sans CJK,
 SHARED = $(patsubst %.py,-m %,$(subst /,.,$(filter-out %/__init__.py,$(wildcard d2l_compat/*.py))))
 lint: $(READY)  ## style (ruff) and types (mypy)
 	@$(BIN)/ruff check && $(BIN)/ruff format --check
+	@$(BIN)/ruff check --quiet --preview --select PLW1514  # encoding= for text, since the default depends on the system
 	@$(BIN)/mypy -p tools -p d2l_compat._shared $(SHARED) $(patsubst %,-p d2l_compat.%,$(PYTHON_FRAMEWORKS:pytorch=torch))
 
 format: $(READY)  ## format the code

@@ -95,7 +95,7 @@ def sgd_without_gradient(adapter: Adapter) -> None:
 def write_clicks(label: str = "1") -> Path:
     """Write a file with one click to the data folder."""
     file = Path(os.environ["D2L_DATA"], "clicks.csv")
-    file.write_text(f"{label}\ta\n")
+    file.write_text(f"{label}\ta\n", encoding="utf-8")
     return file
 
 

@@ -1158,7 +1158,7 @@ def compare_ctr_dataset(both: Both, d2l: Any) -> Any:
     lines = ["\t".join(map(str, row)) for row in np.c_[fields[:, 0] % 2, fields]]
     with TemporaryDirectory() as folder:
         file = Path(folder, "rows.csv")
-        file.write_text("\n".join([*lines, "1\t2"]))
+        file.write_text("\n".join([*lines, "1\t2"]), encoding="utf-8")
         data = d2l.CTRDataset(str(file), min_threshold=7, num_feat=3)
         other = d2l.CTRDataset(str(file), data.feat_mapper, data.defaults, num_feat=3)
     values = [{number: value for value, number in x.items()} for x in data.feat_mapper.values()]
