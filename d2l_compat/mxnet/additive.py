@@ -26,8 +26,8 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Block):
         key_size: int | None = None,
         query_size: int | None = None,
     ) -> None:
-        self.W_q = dense(query_size, num_hiddens, bias=False)
         self.W_k = dense(key_size, num_hiddens, bias=False)
+        self.W_q = dense(query_size, num_hiddens, bias=False)
         self.w_v = dense(num_hiddens, 1, bias=False)
         self.dropout = Dropout(dropout)
         self._weights: np.ndarray | None = None

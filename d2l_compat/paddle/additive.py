@@ -29,8 +29,8 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Layer):
         key_size: int | None = None,
         query_size: int | None = None,
     ) -> None:
-        self.W_q = linear(query_size, num_hiddens, bias=False)
         self.W_k = linear(key_size, num_hiddens, bias=False)
+        self.W_q = linear(query_size, num_hiddens, bias=False)
         self.w_v = nn.Linear(num_hiddens, 1, bias_attr=False)
         self.dropout = nn.Dropout(float(dropout))
         # In a tuple, since a layer registers a tensor attribute as a buffer.

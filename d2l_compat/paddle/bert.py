@@ -7,7 +7,7 @@ import paddle
 from paddle import Tensor, nn
 from paddle.io import DataLoader, Dataset
 
-from d2l_compat._shared import checks, layers
+from d2l_compat._shared import checks, layers, signatures
 from d2l_compat._shared.data import wiki
 from d2l_compat.common import Vocab, download_extract
 from d2l_compat.paddle._arrays import arrays
@@ -34,6 +34,8 @@ class BERTEncoder(layers.BERTEncoder, nn.Layer):
 
     def _make_layers(self, vocab_size: int, max_len: int, num_blks: int, **block: Any) -> None:
         num_hiddens = block["num_hiddens"]
+        # All sizes are known at once: only then can saved weights be loaded before the first call.
+        block = dict.fromkeys(signatures.INPUT_SIZES, num_hiddens) | block
         self.token_embedding = nn.Embedding(vocab_size, num_hiddens)
         self.segment_embedding = nn.Embedding(2, num_hiddens)
         self.blks = nn.Sequential(*(TransformerEncoderBlock(**block) for _ in range(num_blks)))
@@ -131,15 +133,16 @@ class BERTModel(layers.BERTModel, nn.Layer):
         *,
         vocab_size: int,
         num_hiddens: int,
-        hid_in_features: int,
-        mlm_in_features: int,
-        nsp_in_features: int,
+        hid_in_features: int | None,
+        mlm_in_features: int | None,
+        nsp_in_features: int | None,
         **sizes: Any,
     ) -> None:
         self.encoder = BERTEncoder(vocab_size=vocab_size, num_hiddens=num_hiddens, **sizes)
-        self.hidden = nn.Sequential(nn.Linear(hid_in_features, num_hiddens), nn.Tanh())
-        self.mlm = MaskLM(vocab_size, num_hiddens, mlm_in_features)
-        self.nsp = NextSentencePred(nsp_in_features)
+        hidden = nn.Linear(hid_in_features or num_hiddens, num_hiddens)
+        self.hidden = nn.Sequential(hidden, nn.Tanh())
+        self.mlm = MaskLM(vocab_size, num_hiddens, mlm_in_features or num_hiddens)
+        self.nsp = NextSentencePred(nsp_in_features or num_hiddens)
 
     def forward(
         self,

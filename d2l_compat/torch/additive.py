@@ -27,9 +27,9 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Module):
         key_size: int | None = None,
         query_size: int | None = None,
     ) -> None:
-        self.W_q = linear(query_size, num_hiddens, bias=False)
         self.W_k = linear(key_size, num_hiddens, bias=False)
-        self.w_v = nn.Linear(num_hiddens, 1, bias=False)
+        self.W_q = linear(query_size, num_hiddens, bias=False)
+        self.w_v = linear(query_size and num_hiddens, 1, bias=False)
         self.dropout = nn.Dropout(dropout)
         self._weights: Tensor | None = None
 

@@ -170,7 +170,8 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         self.W_q = linear(query_size, num_hiddens, bias)
         self.W_k = linear(key_size, num_hiddens, bias)
         self.W_v = linear(value_size, num_hiddens, bias)
-        self.W_o = linear(num_hiddens, num_hiddens, bias)
+        # As in D2L, the short signature leaves this size, too, to the first call.
+        self.W_o = linear(query_size and num_hiddens, num_hiddens, bias)
 
     def forward(
         self,

@@ -73,7 +73,7 @@ class MaskLM(nn.Module):
         checks.size("vocab_size", vocab_size)
         checks.size("num_hiddens", num_hiddens)
         first = linear(checks.optional_size("num_inputs", num_inputs), num_hiddens)
-        last = nn.Linear(num_hiddens, vocab_size)
+        last = linear(num_inputs and num_hiddens, vocab_size)
         self.mlp = nn.Sequential(first, nn.ReLU(), nn.LayerNorm(num_hiddens), last)
 
     def forward(self, X: Tensor, pred_positions: Tensor) -> Tensor:
@@ -119,13 +119,13 @@ class BERTModel(layers.BERTModel, nn.Module):
         *,
         vocab_size: int,
         num_hiddens: int,
-        hid_in_features: int,
-        mlm_in_features: int,
-        nsp_in_features: int,
+        hid_in_features: int | None,
+        mlm_in_features: int | None,
+        nsp_in_features: int | None,
         **sizes: Any,
     ) -> None:
         self.encoder = BERTEncoder(vocab_size=vocab_size, num_hiddens=num_hiddens, **sizes)
-        self.hidden = nn.Sequential(nn.Linear(hid_in_features, num_hiddens), nn.Tanh())
+        self.hidden = nn.Sequential(linear(hid_in_features, num_hiddens), nn.Tanh())
         self.mlm = MaskLM(vocab_size, num_hiddens, mlm_in_features)
         self.nsp = NextSentencePred(nsp_in_features)
 

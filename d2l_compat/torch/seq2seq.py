@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
+from d2l_compat._shared.version import is_0_17
 from d2l_compat.torch._arrays import arrays
 from d2l_compat.torch.training import Classifier, Module, clip_gradients
 
@@ -113,7 +114,11 @@ class GRU(Module):
 
 
 class Seq2SeqEncoder(Encoder):
-    """A GRU that reads a sentence, and returns its outputs at all steps and its final state."""
+    """A GRU that reads a sentence, and returns its outputs at all steps and its final state.
+
+    Its weights are drawn by :func:`init_seq2seq`. If ``D2L_VERSION`` is 0.17, PyTorch draws them, and ``rnn`` is an
+    ``nn.GRU``.
+    """
 
     def __init__(
         self,
@@ -129,8 +134,12 @@ class Seq2SeqEncoder(Encoder):
             dropout, vocab_size=vocab_size, embed_size=embed_size
         )
         self.embedding = nn.Embedding(vocab_size, embed_size)
-        self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
-        self.apply(init_seq2seq)
+        rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
+        if is_0_17():
+            self.rnn: nn.Module = rnn.rnn
+        else:
+            self.rnn = rnn
+            self.apply(init_seq2seq)
 
     def forward(self, X: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
         """Map tokens (batch, steps) to (steps, batch, hiddens) and a new state (layers, batch, hiddens)."""

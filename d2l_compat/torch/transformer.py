@@ -35,7 +35,7 @@ class PositionWiseFFN(layers.PositionWiseFFN, nn.Module):
     ) -> None:
         self.dense1 = linear(ffn_num_input, ffn_num_hiddens)
         self.relu = nn.ReLU()
-        self.dense2 = linear(ffn_num_hiddens, ffn_num_outputs)
+        self.dense2 = linear(ffn_num_input and ffn_num_hiddens, ffn_num_outputs)
 
     def forward(self, X: Tensor) -> Tensor:
         """Map X (..., inputs) to (..., ffn_num_outputs)."""
