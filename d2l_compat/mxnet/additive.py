@@ -28,7 +28,7 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Block):
     ) -> None:
         self.W_k = dense(key_size, num_hiddens, bias=False)
         self.W_q = dense(query_size, num_hiddens, bias=False)
-        self.w_v = dense(num_hiddens, 1, bias=False)
+        self.w_v = dense(query_size and num_hiddens, 1, bias=False)
         self.dropout = Dropout(dropout)
         self._weights: np.ndarray | None = None
 

@@ -181,7 +181,8 @@ class MultiHeadAttention(nn.Block):
         self.W_q = dense(query_size, num_hiddens, use_bias)
         self.W_k = dense(key_size, num_hiddens, use_bias)
         self.W_v = dense(value_size, num_hiddens, use_bias)
-        self.W_o = dense(num_hiddens, num_hiddens, use_bias)
+        # As in D2L, the short signature leaves this size, too, to the first call.
+        self.W_o = dense(query_size and num_hiddens, num_hiddens, use_bias)
 
     def __call__(
         self,

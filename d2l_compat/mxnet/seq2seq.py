@@ -156,10 +156,15 @@ class _GRU(rnn.GRU):
         return inputs, [F.np.concatenate(new_states, axis=0)]
 
 
+# Gluon names parameters by their layer's class, and trainers sort them by these names.
+_GRU.__name__ = rnn.GRU.__name__
+
+
 class Seq2SeqEncoder(Encoder):
     """A GRU that reads a sentence, and returns its outputs at all steps and its final state.
 
-    Its weights are initialized at once, by Xavier's rule.
+    Its weights are initialized at once, by Xavier's rule. If ``D2L_VERSION`` is 0.17, they are not initialized, and
+    ``rnn`` is Gluon's layer.
     """
 
     def __init__(
@@ -174,8 +179,12 @@ class Seq2SeqEncoder(Encoder):
         super().__init__()
         sizes = shared.recurrent_sizes(dropout, vocab_size=vocab_size, embed_size=embed_size)
         self.embedding = nn.Embedding(*sizes)
-        self.rnn = GRU(num_hiddens, num_layers, dropout)
-        self.initialize(init.Xavier())
+        layer = GRU(num_hiddens, num_layers, dropout)
+        if version.is_0_17():
+            self.rnn = layer.rnn
+        else:
+            self.rnn = layer
+            self.initialize(init.Xavier())
 
     def forward(self, X: np.ndarray, *args: Any) -> tuple[np.ndarray, Any]:
         """Map tokens (batch, steps) to (steps, batch, hiddens) and the state of :class:`GRU`.
@@ -183,8 +192,11 @@ class Seq2SeqEncoder(Encoder):
         If D2L_VERSION is 0.17, the state is wrapped in a list.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
-        outputs, state = self.rnn(self.embedding(X.T))
-        return outputs, [state] if version.is_0_17() else state
+        embedded = self.embedding(X.T)
+        if version.is_0_17():
+            state = self.rnn.begin_state(X.shape[0], ctx=X.ctx, dtype=embedded.dtype)
+            return self.rnn(embedded, state)
+        return self.rnn(embedded)
 
 
 class Seq2Seq(EncoderDecoder):

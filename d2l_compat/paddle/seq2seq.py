@@ -9,6 +9,7 @@ from paddle import Tensor, nn
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
+from d2l_compat._shared.version import is_0_17
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle.training import Classifier, Module, clip_gradients, remove_empty_buffers
 
@@ -115,7 +116,10 @@ class GRU(Module):
 
 
 class Seq2SeqEncoder(Encoder):
-    """A GRU that reads a sentence, and returns its outputs at all steps and its final state."""
+    """A GRU that reads a sentence, and returns its outputs at all steps and its final state.
+
+    If ``D2L_VERSION`` is 0.17, ``rnn`` is an ``nn.GRU``.
+    """
 
     def __init__(
         self,
@@ -127,12 +131,27 @@ class Seq2SeqEncoder(Encoder):
     ) -> None:
         """Create the layers. Raises ValueError or TypeError for arguments of the wrong type or range."""
         super().__init__()
-        vocab_size, embed_size = shared.recurrent_sizes(
-            dropout, vocab_size=vocab_size, embed_size=embed_size
+        vocab_size, *sizes = shared.recurrent_sizes(
+            dropout,
+            vocab_size=vocab_size,
+            embed_size=embed_size,
+            num_hiddens=num_hiddens,
+            num_layers=num_layers,
         )
-        self.embedding = nn.Embedding(vocab_size, embed_size)
-        self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
-        self.apply(init_seq2seq)
+        self.embedding = nn.Embedding(vocab_size, sizes[0])
+        self.rnn: nn.Layer
+        if is_0_17():  # the layer draws Xavier's weights itself, once
+            xavier = nn.initializer.XavierUniform()
+            self.rnn = nn.GRU(
+                *sizes,
+                time_major=True,
+                dropout=float(dropout),
+                weight_ih_attr=paddle.ParamAttr(initializer=xavier),
+                weight_hh_attr=paddle.ParamAttr(initializer=xavier),
+            )
+        else:
+            self.rnn = GRU(*sizes, dropout)
+            self.apply(init_seq2seq)
 
     def forward(self, X: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
         """Map tokens (batch, steps) to (steps, batch, hiddens) and a new state (layers, batch, hiddens)."""

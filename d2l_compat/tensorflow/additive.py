@@ -62,8 +62,8 @@ class AdditiveAttention(keras.layers.Layer):
         def projection(outputs: int, name: str) -> keras.layers.Dense:
             return keras.layers.Dense(outputs, use_bias=False, dtype=self.dtype_policy, name=name)
 
-        self.W_q = projection(arguments["num_hiddens"], "W_q")
         self.W_k = projection(arguments["num_hiddens"], "W_k")
+        self.W_q = projection(arguments["num_hiddens"], "W_q")
         self.w_v = projection(1, "w_v")
         self.dropout = Dropout(arguments["dropout"], dtype=self.dtype_policy)
         self._arguments = arguments
@@ -72,8 +72,8 @@ class AdditiveAttention(keras.layers.Layer):
             self.build((None, None, arguments["query_size"]), (None, None, arguments["key_size"]))
 
     def build(self, queries_shape: Any, keys_shape: Any, values_shape: Any = None) -> None:
-        self.W_q.build(queries_shape)
         self.W_k.build(keys_shape)
+        self.W_q.build(queries_shape)
         self.w_v.build((None, None, None, self._arguments["num_hiddens"]))
         self.built = True
 

@@ -201,11 +201,17 @@ class Seq2SeqEncoder(Encoder):
         )
         policy = self.dtype_policy
         self.embedding = keras.layers.Embedding(vocab_size, embed_size, dtype=policy)
-        self.rnn = GRU(num_hiddens, num_layers, dropout, dtype=policy)
+        rnn = GRU(num_hiddens, num_layers, dropout, dtype=policy)
+        self._sizes = rnn.hparams
+        # As in D2L 0.17, Keras's own layer takes (batch, steps, inputs).
+        self._is_batch_first = version.is_0_17()
+        self.rnn = rnn.rnn if self._is_batch_first else rnn
 
     def build(self, X_shape: Any) -> None:
         self.embedding.build(X_shape)
-        self.rnn.build((X_shape[1], X_shape[0], self.embedding.output_dim))
+        batch, steps = X_shape
+        first_axes = (batch, steps) if self._is_batch_first else (steps, batch)
+        self.rnn.build((*first_axes, self.embedding.output_dim))
         self.built = True
 
     def __call__(self, X: Array, *args: Any, **kwargs: Any) -> Any:
@@ -221,15 +227,17 @@ class Seq2SeqEncoder(Encoder):
     def call(
         self, X: Tensor, *args: Any, training: bool | None = None
     ) -> tuple[Tensor, list[Tensor]]:
-        outputs, state = self.rnn(self.embedding(tf.transpose(X)), training=training)
-        return tf.transpose(outputs, (1, 0, 2)) if version.is_0_17() else outputs, state
+        if self._is_batch_first:
+            outputs, *state = self.rnn(self.embedding(X), training=training)
+            return outputs, tf.nest.flatten(state)
+        return self.rnn(self.embedding(tf.transpose(X)), training=training)
 
     def get_config(self) -> dict[str, Any]:
         sizes = {
             "vocab_size": self.embedding.input_dim,
             "embed_size": self.embedding.output_dim,
         }
-        return {**super().get_config(), **sizes, **self.rnn.hparams}
+        return {**super().get_config(), **sizes, **self._sizes}
 
 
 class Seq2Seq(EncoderDecoder):

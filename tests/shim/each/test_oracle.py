@@ -960,6 +960,38 @@ def compare_image_models(both: Both, name: str) -> None:
     assert_same(*(models.predict(model, images, training=True) for model in (ours, theirs)), 1e-4)
 
 
+def make_recurrent_model(both: Both, d2l: Any, name: str) -> Any:
+    is_scratch = name == "RNNLMScratch"
+    rnn = d2l.RNNScratch(7, 4) if is_scratch else both.oracle.RECURRENT.make_layer(d2l, 7, 4)
+    return getattr(d2l, name)(rnn, 7)
+
+
+INITIALIZED: dict[str, tuple[Any, ...]] = {
+    **{name: inputs[-1] for name, inputs in LAYERS.items()},
+    **{name: (images.astype("float32"),) for name, (_, images) in IMAGE_MODELS.items()},
+    "resnet18": (Z.reshape(2, 1, 5, 8),),
+    **dict.fromkeys(("RNNLM", "RNNLMScratch"), (TOKENS.astype("int64"),)),
+}
+
+
+@pytest.mark.release("jax")
+@pytest.mark.parametrize("name", INITIALIZED)
+def test_initial_parameters_match_upstream(both: Both, name: str) -> None:
+    """Compare the names, the order and the seeded values of the parameters of a layer called for the first time."""
+    if not all(hasattr(d2l, name) for d2l in both) or name in find_reasons(both):
+        pytest.skip("names that one of the packages lacks, or that cannot be compared")
+    args = both.layer_args.get(name, IMAGE_MODELS.get(name, ((3,), None))[0])
+    results = []
+    for d2l in both:
+        both.oracle.seed(3)
+        is_recurrent = name.startswith("RNN")
+        net = make_recurrent_model(both, d2l, name) if is_recurrent else getattr(d2l, name)(*args)
+        results.append(both.oracle.initial_parameters(net, *INITIALIZED[name]))
+    ours, theirs = results
+    assert [*ours] == [*theirs]
+    assert_same([*ours.values()], [*theirs.values()])
+
+
 @compares("nn_Module")
 def compare_nn_module(both: Both) -> None:
     assert both.ours.nn_Module is both.theirs.nn_Module

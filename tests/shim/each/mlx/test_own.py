@@ -387,3 +387,8 @@ def test_attention_counts_both_products() -> None:
         return mx.fast.scaled_dot_product_attention(heads, heads, heads, scale=1.0)
 
     assert d2l.longest_chain(attend_fused, X) == 2
+
+
+def test_additive_attention_has_pytorchs_order_of_parameters() -> None:
+    names = parameter_names(d2l.AdditiveAttention(3, 2, 4, 0.0))
+    assert names == ["W_k.weight", "W_q.weight", "w_v.weight"]
