@@ -188,6 +188,9 @@ class Arrays(ABC):
     """The arrays of a framework: methods that read them, which a package defines, and checks."""
 
     types: tuple[type, ...]  # the classes of arrays
+    # The classes of linear and normalization layers whose weights show what input they require. Layers of other
+    # classes, even of subclasses, are a user's, and are not checked.
+    layer_types: tuple[type, ...]
 
     @abstractmethod
     def dtype(self, x: Any) -> str:
@@ -268,6 +271,8 @@ class Arrays(ABC):
 
         ``size`` is the input size given to the layer, for a projection that does not store its own.
         """
+        if type(projection) not in self.layer_types:
+            return False
         expected_size, dtype = self.expected_input(projection, inputs)
         size = size or expected_size
         if size is not None:
@@ -459,7 +464,8 @@ class Arrays(ABC):
             raise ValueError(message("X", f"shape {shape}", need))
         for what, x in (("X", X), ("Y", Y)):
             self.check_floating(what, x)
-            self._check_weights(what, x, None if norm is None else self.expected_input(norm, x)[1])
+            if type(norm) in self.layer_types:
+                self._check_weights(what, x, self.expected_input(norm, x)[1])
 
     def check_head_split(self, X: Any, num_heads: int) -> int:
         """Check features to be split into heads; return ``num_heads`` as an int."""

@@ -356,3 +356,6 @@ class _LazyLinear(nn.Linear):
             initial = self.create_parameter([x.shape[-1], columns], dtype=self.weight.dtype)
             self.weight.data = initial.to(self.weight.place)
         return super().forward(x)
+
+
+arrays.layer_types += (_LazyLinear,)

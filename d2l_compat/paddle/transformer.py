@@ -58,7 +58,7 @@ class AddNorm(nn.Layer):
 
     def forward(self, X: Tensor, Y: Tensor) -> Tensor:
         """Return LayerNorm(X + dropout(Y)), of the shape of both. Raises ValueError for different shapes."""
-        arrays.check_residual(X, Y, self.ln._normalized_shape, self.ln)
+        arrays.check_residual(X, Y, getattr(self.ln, "_normalized_shape", ()), self.ln)
         return self.ln(X + self.dropout(Y))
 
 

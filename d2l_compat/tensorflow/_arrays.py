@@ -14,6 +14,8 @@ Array: TypeAlias = Tensor | NDArray[Any]
 
 
 class _Arrays(Arrays):
+    layer_types = (keras.layers.Dense,)
+
     def __init__(self, *types: type) -> None:
         self.types = types
 

@@ -10,6 +10,8 @@ from d2l_compat.tensorflow._arrays import Array, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow._keras import keras, prepare_inputs
 from d2l_compat.tensorflow.attention import (
+    SizedLayer,
+    build_dense,
     check_readable,
     masked_softmax,
     pop_layer_arguments,
@@ -20,7 +22,7 @@ __all__ = ["AdditiveAttention"]
 
 
 @register
-class AdditiveAttention(keras.layers.Layer):
+class AdditiveAttention(SizedLayer):
     """Additive attention, with scores w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
@@ -28,6 +30,8 @@ class AdditiveAttention(keras.layers.Layer):
     every Keras layer, ``name``, ``dtype`` and ``trainable`` are further arguments, and inputs are
     cast to the layer's dtype.
     """
+
+    SIZES = "query_size", "key_size"
 
     @overload
     def __init__(
@@ -68,13 +72,12 @@ class AdditiveAttention(keras.layers.Layer):
         self.dropout = Dropout(arguments["dropout"], dtype=self.dtype_policy)
         self._arguments = arguments
         self._weights: Tensor | None = None
-        if "query_size" in arguments:
-            self.build((None, None, arguments["query_size"]), (None, None, arguments["key_size"]))
 
     def build(self, queries_shape: Any, keys_shape: Any, values_shape: Any = None) -> None:
-        self.W_k.build(keys_shape)
-        self.W_q.build(queries_shape)
-        self.w_v.build((None, None, None, self._arguments["num_hiddens"]))
+        build_dense(self.W_k, keys_shape)
+        build_dense(self.W_q, queries_shape)
+        if type(self.W_q) is keras.layers.Dense:
+            build_dense(self.w_v, (None, None, None, self.W_q.units))
         self.built = True
 
     def __call__(
@@ -93,8 +96,9 @@ class AdditiveAttention(keras.layers.Layer):
         keys * num_hiddens. Raises ValueError or TypeError for input that does not fit.
         """
         layer_inputs.check_attention(queries, keys, values)
-        layer_inputs.check_projection("queries", queries, self.W_q)
-        layer_inputs.check_projection("keys", keys, self.W_k)
+        sizes = self._arguments.get
+        layer_inputs.check_projection("queries", queries, self.W_q, sizes("query_size"))
+        layer_inputs.check_projection("keys", keys, self.W_k, sizes("key_size"))
         layer_inputs.check_valid_lens(valid_lens, queries, keys)
         queries, keys, values = prepare_inputs(self, queries, keys, values)
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)

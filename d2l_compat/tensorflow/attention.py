@@ -186,8 +186,23 @@ def _attention_weights(
     return _blockwise.softmax(scores, lens, score_bias)
 
 
+class SizedLayer(keras.layers.Layer):
+    """A layer that its first call builds; until then a user may put other layers in the place of its own.
+
+    If its signature has its sizes, ``set_weights`` builds it, too.
+    """
+
+    SIZES: tuple[str, ...]  # the arguments that are the sizes of its inputs
+    _arguments: dict[str, Any]
+
+    def set_weights(self, weights: list[Any]) -> None:
+        if not self.built and self.SIZES[0] in self._arguments:
+            self.build(*((None, None, self._arguments[name]) for name in self.SIZES))
+        super().set_weights(weights)
+
+
 @register
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(SizedLayer):
     """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
 
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
@@ -198,6 +213,8 @@ class MultiHeadAttention(keras.layers.Layer):
     ``W_o`` mixes the heads' results. As with every Keras layer, ``name``, ``dtype`` and
     ``trainable`` are further arguments, and inputs are cast to the layer's dtype.
     """
+
+    SIZES = "query_size", "key_size", "value_size"
 
     @overload
     def __init__(
@@ -249,18 +266,13 @@ class MultiHeadAttention(keras.layers.Layer):
         self.W_v = projection("W_v")
         self.W_o = projection("W_o")
         self._arguments = arguments
-        if "query_size" in arguments:
-            self.build(
-                (None, None, arguments["query_size"]),
-                (None, None, arguments["key_size"]),
-                (None, None, arguments["value_size"]),
-            )
 
     def build(self, queries_shape: Any, keys_shape: Any, values_shape: Any) -> None:
-        self.W_q.build(queries_shape)
-        self.W_k.build(keys_shape)
-        self.W_v.build(values_shape)
-        self.W_o.build((None, None, self.num_hiddens))
+        build_dense(self.W_q, queries_shape)
+        build_dense(self.W_k, keys_shape)
+        build_dense(self.W_v, values_shape)
+        if type(self.W_v) is keras.layers.Dense:
+            build_dense(self.W_o, (None, None, self.W_v.units))
         self.built = True
 
     def __call__(
@@ -284,9 +296,10 @@ class MultiHeadAttention(keras.layers.Layer):
         ValueError or TypeError for input that does not fit.
         """
         layer_inputs.check_attention(queries, keys, values)
-        layer_inputs.check_projection("queries", queries, self.W_q)
-        layer_inputs.check_projection("keys", keys, self.W_k)
-        layer_inputs.check_projection("values", values, self.W_v)
+        sizes = self._arguments.get
+        layer_inputs.check_projection("queries", queries, self.W_q, sizes("query_size"))
+        layer_inputs.check_projection("keys", keys, self.W_k, sizes("key_size"))
+        layer_inputs.check_projection("values", values, self.W_v, sizes("value_size"))
         layer_inputs.check_valid_lens(valid_lens, queries, keys)
         layer_inputs.check_causal(causal, queries, keys)
         layer_inputs.check_score_bias(score_bias, queries, keys, self.num_heads)
@@ -346,6 +359,12 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self._arguments}
+
+
+def build_dense(layer: Any, shape: Any) -> None:
+    """Build a linear layer for this input; a layer that a user put in its place is built by its own call."""
+    if type(layer) is keras.layers.Dense and not layer.built:
+        layer.build(shape)
 
 
 def transpose_qkv(X: Array, num_heads: int) -> Tensor:

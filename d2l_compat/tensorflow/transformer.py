@@ -16,6 +16,8 @@ from d2l_compat.tensorflow._keras import keras, name_training_for_keras_2
 from d2l_compat.tensorflow.attention import (
     MultiHeadAttention,
     PositionalEncoding,
+    SizedLayer,
+    build_dense,
     pop_layer_arguments,
     register,
 )
@@ -31,13 +33,15 @@ __all__ = [
 
 
 @register
-class PositionWiseFFN(keras.layers.Layer):
+class PositionWiseFFN(SizedLayer):
     """The network max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
     ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first
     input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` specifies it. As with
     every Keras layer, ``name``, ``dtype`` and ``trainable`` are further arguments.
     """
+
+    SIZES = ("ffn_num_input",)
 
     @overload
     def __init__(
@@ -69,12 +73,11 @@ class PositionWiseFFN(keras.layers.Layer):
         self.relu = keras.layers.ReLU(dtype=policy)
         self.dense2 = keras.layers.Dense(arguments["ffn_num_outputs"], dtype=policy, name="dense2")
         self._arguments = arguments
-        if "ffn_num_input" in arguments:
-            self.build((None, None, arguments["ffn_num_input"]))
 
     def build(self, X_shape: Any) -> None:
-        self.dense1.build(X_shape)
-        self.dense2.build((*X_shape[:-1], self._arguments["ffn_num_hiddens"]))
+        build_dense(self.dense1, X_shape)
+        if type(self.dense1) is keras.layers.Dense:
+            build_dense(self.dense2, (*X_shape[:-1], self.dense1.units))
         self.built = True
 
     def __call__(self, X: Array, **kwargs: Any) -> Tensor:
@@ -82,7 +85,7 @@ class PositionWiseFFN(keras.layers.Layer):
 
         Raises ValueError or TypeError for input that does not fit.
         """
-        layer_inputs.check_features(X, self.dense1)
+        layer_inputs.check_features(X, self.dense1, self._arguments.get("ffn_num_input"))
         return super().__call__(X, **kwargs)
 
     def call(self, X: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from d2l_compat._shared.checks import Arrays
 
 class _Tensors(Arrays):
     types = (Tensor,)
+    layer_types = (nn.Linear, nn.LazyLinear, nn.LayerNorm)
 
     def dtype(self, x: Tensor) -> str:
         return str(x.dtype).removeprefix("torch.")
@@ -23,6 +24,8 @@ class _Tensors(Arrays):
         self, projection: nn.Linear, inputs: Tensor
     ) -> tuple[int | None, str | None]:
         weight = projection.weight
+        if weight is None:  # a normalization may have none
+            return None, None
         size = None if isinstance(weight, nn.UninitializedParameter) else weight.shape[-1]
         is_cast = not inputs.is_meta and torch.is_autocast_enabled(inputs.device.type)
         return size, None if is_cast else self.dtype(weight)

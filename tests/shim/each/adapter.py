@@ -127,6 +127,7 @@ class Adapter(ABC):
     MESHGRID_INDEXING = "xy"
     NORMAL_ARGS: tuple[Any, ...] = (0.0, 1.0, (2, 3))
     RAND_ARGS: tuple[Any, ...] = ((2, 3),)
+    CAN_REPLACE_TYPE = True  # whether a layer's attribute may become a layer of another type
     DROPS_INPUTS = False  # whether dropout applies to the first recurrent layer's input, too
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
     # In a lesson's models: the possible names of the last layer, and what precedes a layer's number
@@ -172,6 +173,12 @@ class Adapter(ABC):
 
     def initialize(self, layer: Any) -> Any:
         """Initialize a layer if the framework requires it, and return it."""
+        return layer
+
+    def replace_sublayers(self, layer: Any, sublayers: dict[str, Any]) -> Any:
+        """Put other layers in the place of a layer's own; return the layer."""
+        for name, sublayer in sublayers.items():
+            setattr(layer, name, sublayer)
         return layer
 
     def is_training(self, layer: Any, training: bool | None) -> bool:

@@ -1,6 +1,7 @@
 """Tests of the attention layers against the NumPy reference."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -297,3 +298,37 @@ def test_dropout_applies_to_long_input(adapter: Adapter) -> None:
     identity = np.tile(np.eye(40, dtype="float32"), (2, 1, 1))
     used = adapter.build_dot_product(dropout=0.25)(case.queries, case.keys, identity, training=True)
     assert (used == 0).mean() == pytest.approx(0.25, abs=0.03)
+
+
+# Layers that a user puts in the place of ours
+
+
+def test_projections_can_be_replaced(adapter: Adapter) -> None:
+    """Put linear layers of other sizes, within layers without weights, in the place of projections."""
+    if not hasattr(adapter, "Block"):
+        pytest.skip("in Flax, a subclass defines its own projections")
+
+    class Wrapper(adapter.Block):  # type: ignore[name-defined, misc]
+        def __init__(self, base: Any) -> None:
+            super().__init__()
+            self.base = base
+
+    setattr(Wrapper, adapter.CALL_METHOD, lambda self, X: self.base(X))
+    wrap = Wrapper if adapter.CAN_REPLACE_TYPE else lambda base: base
+    path = "W_{}.base" if adapter.CAN_REPLACE_TYPE else "W_{}"
+    sizes = {"q": (8, 4), "k": (8, 4), "v": (8, 12), "o": (12, 6)}
+    case = make_case(sizes=(8, 8, 8), dtype="float32")
+    for args in (8, 2, 0.0), (8, 8, 8, 8, 2, 0.0):
+        projections = {
+            f"W_{role}": wrap(adapter.build_dense(*size)) for role, size in sizes.items()
+        }
+        layer = adapter.build("MultiHeadAttention", *args)
+        layer.layer = adapter.replace_sublayers(layer.layer, projections)
+        layer.randomize(*case.arrays)
+        linears = {
+            f"w_{role}": reference.Linear(*layer.parameters(path.format(role)).values())
+            for role in sizes
+        }
+        output, weights = reference.multi_head_attention(*case.arrays, num_heads=2, **linears)
+        assert_close(layer(*case.arrays), output, 1e-4)
+        assert_close(layer.attention_weights, weights, 1e-4)

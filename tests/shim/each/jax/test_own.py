@@ -391,3 +391,32 @@ def test_looking_for_gpus_prints_nothing() -> None:
     program = "from d2l_compat import jax as d2l; d2l.try_gpu(), d2l.try_all_gpus(), d2l.cpu()"
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert process.stdout + process.stderr == b""
+
+
+class OwnProjections(d2l.MultiHeadAttention):
+    """A layer whose author has other projections: a narrower one, one with an activation, and none at all."""
+
+    def setup(self) -> None:
+        self.attention = d2l.DotProductAttention(self.dropout)
+        self.W_q = nn.Sequential([nn.Dense(4), nn.tanh])
+        self.W_k = nn.Dense(4)
+        self.W_v = lambda V: V
+        self.W_o = nn.DenseGeneral(6)
+
+
+@pytest.mark.parametrize("args", [(8, 2, 0.0), (8, 8, 8, 8, 2, 0.0)])
+def test_subclass_may_have_other_projections(args: tuple[Any, ...]) -> None:
+    X, Z = make_case(sizes=(8, 8, 8), dtype="float32").arrays[:2]
+    (output, weights), variables = OwnProjections(*args).init_with_output(KEY, X, Z, Z)
+    params = variables["params"]
+    Q = np.tanh(X @ params["W_q"]["layers_0"]["kernel"])
+    K = Z @ params["W_k"]["kernel"]
+    parts = [
+        reference.dot_product_attention(
+            Q[..., i : i + 2], K[..., i : i + 2], Z[..., 2 * i :][..., :4]
+        )
+        for i in (0, 2)
+    ]
+    pooled = np.concatenate([part for part, _ in parts], axis=-1)
+    np.testing.assert_allclose(output, pooled @ params["W_o"]["kernel"], atol=1e-5)
+    np.testing.assert_allclose(weights[:, 1], parts[1][1], atol=1e-5)

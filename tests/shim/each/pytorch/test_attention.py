@@ -205,6 +205,16 @@ def test_input_that_does_not_fit_loaded_weights_is_error() -> None:
         layer(X, X, X)
 
 
+@pytest.mark.filterwarnings("ignore")  # PyTorch has moved quantization to another package
+def test_layers_can_be_quantized() -> None:
+    tokens = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    layer = d2l.TransformerEncoder(7, 8, 16, 2, 1, 0.0).eval()
+    expected = layer(tokens)
+    quantized = torch.ao.quantization.quantize_dynamic(layer, {nn.Linear})
+    assert not isinstance(quantized.blks[0].attention.W_q, nn.Linear)
+    torch.testing.assert_close(quantized(tokens), expected, rtol=0.1, atol=0.1)
+
+
 def test_autocast_allows_other_input_dtype() -> None:
     layer = d2l.MultiHeadAttention(8, 8, 8, 8, 2, 0.0)
     X = torch.ones(2, 3, 8, dtype=torch.bfloat16)
