@@ -158,7 +158,8 @@ def parse_arguments(init: Init) -> Init:
     return wraps(init)(parse_overloads(init))  # type: ignore[return-value]
 
 
-INPUT_SIZES = "key_size", "query_size", "value_size", "ffn_num_input"
+# Sizes in the long signature of an encoder block, which follow from ``num_hiddens``.
+DERIVED_SIZES = "key_size", "query_size", "value_size", "norm_shape", "ffn_num_input"
 
 
 def attention_arguments(block: dict[str, Any]) -> dict[str, Any]:
@@ -177,7 +178,7 @@ def ffn_arguments(block: dict[str, Any]) -> dict[str, Any]:
 
 def bert_block_arguments(config: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a BERT encoder's blocks, without sizes that ``config`` lacks."""
-    names = ("num_hiddens", "ffn_num_hiddens", "num_heads", "dropout", "norm_shape", *INPUT_SIZES)
+    names = ("num_hiddens", "ffn_num_hiddens", "num_heads", "dropout", *DERIVED_SIZES)
     return {name: config[name] for name in names if name in config} | {"use_bias": True}
 
 

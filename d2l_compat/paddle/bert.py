@@ -35,7 +35,7 @@ class BERTEncoder(layers.BERTEncoder, nn.Layer):
     def _make_layers(self, vocab_size: int, max_len: int, num_blks: int, **block: Any) -> None:
         num_hiddens = block["num_hiddens"]
         # All sizes are known at once: only then can saved weights be loaded before the first call.
-        block = dict.fromkeys(signatures.INPUT_SIZES, num_hiddens) | block
+        block = dict.fromkeys(signatures.DERIVED_SIZES, num_hiddens) | block
         self.token_embedding = nn.Embedding(vocab_size, num_hiddens)
         self.segment_embedding = nn.Embedding(2, num_hiddens)
         self.blks = nn.Sequential(*(TransformerEncoderBlock(**block) for _ in range(num_blks)))
