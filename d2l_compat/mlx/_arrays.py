@@ -12,7 +12,7 @@ from d2l_compat._shared.checks import Arrays
 
 class _Arrays(Arrays):
     types = (mx.array,)
-    layer_types = (nn.Linear, nn.LayerNorm)
+    layer_types: tuple[type, ...] = (nn.Linear, nn.LayerNorm)
 
     def dtype(self, x: mx.array) -> str:
         return str(x.dtype).removeprefix("mlx.core.")

@@ -14,7 +14,7 @@ paddle.jit.ignore_module([checks])
 class _Tensors(checks.Arrays):
     # A tensor, or its placeholder in a traced program.
     types = (Tensor, paddle.pir.Value)  # type: ignore[attr-defined]
-    layer_types = (nn.Linear, nn.LayerNorm)
+    layer_types: tuple[type, ...] = (nn.Linear, nn.LayerNorm)
 
     def shape(self, x: Tensor) -> list[Any]:
         return [checks.Unknown("-1") if size == -1 else size for size in x.shape]

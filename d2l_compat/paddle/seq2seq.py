@@ -131,26 +131,28 @@ class Seq2SeqEncoder(Encoder):
     ) -> None:
         """Create the layers. Raises ValueError or TypeError for arguments of the wrong type or range."""
         super().__init__()
-        vocab_size, *sizes = shared.recurrent_sizes(
+        vocab_size, embed_size, num_hiddens, num_layers = shared.recurrent_sizes(
             dropout,
             vocab_size=vocab_size,
             embed_size=embed_size,
             num_hiddens=num_hiddens,
             num_layers=num_layers,
         )
-        self.embedding = nn.Embedding(vocab_size, sizes[0])
+        self.embedding = nn.Embedding(vocab_size, embed_size)
         self.rnn: nn.Layer
         if is_0_17():  # the layer draws Xavier's weights itself, once
             xavier = nn.initializer.XavierUniform()
             self.rnn = nn.GRU(
-                *sizes,
+                embed_size,
+                num_hiddens,
+                num_layers,
                 time_major=True,
                 dropout=float(dropout),
                 weight_ih_attr=paddle.ParamAttr(initializer=xavier),
                 weight_hh_attr=paddle.ParamAttr(initializer=xavier),
             )
         else:
-            self.rnn = GRU(*sizes, dropout)
+            self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
             self.apply(init_seq2seq)
 
     def forward(self, X: Tensor, *args: Any) -> tuple[Tensor, Tensor]:

@@ -91,5 +91,5 @@ def _conv(inputs: int | None, outputs: int, kernel_size: int, strides: int = 1) 
     return nn.Conv2d(inputs, outputs, kernel_size, strides, padding=kernel_size // 2)
 
 
-def _norm(channels: int | None) -> nn.BatchNorm2d:
+def _norm(channels: int | None) -> nn.Module:
     return nn.LazyBatchNorm2d() if channels is None else nn.BatchNorm2d(channels)
