@@ -27,6 +27,13 @@ def check_instance(what: str, value: object, kind: type | tuple[type, ...], need
         raise TypeError(message(what, type(value).__name__, need))
 
 
+def check_methods(what: str, value: object, kind: str, *methods: str) -> None:
+    """Check that an object, of whatever class, has the methods of a ``kind`` that will be called."""
+    if not all(callable(getattr(value, method, None)) for method in methods):
+        need = f"{kind}, or another object with {' and '.join(methods)}"
+        raise TypeError(message(what, type(value).__name__, need))
+
+
 def check_callable(what: str, value: object) -> None:
     if not callable(value):
         raise TypeError(message(what, format_value(value), "a layer or a function"))

@@ -37,6 +37,7 @@ class RandomSearcher(HPOSearcher):
         ``initial_config`` is the first configuration; if it is None, that is drawn as well. Raises TypeError for other
         values.
         """
+        self.save_hyperparameters()
         need = "a dict of distributions, which have rvs()"
         check_instance("config_space", config_space, dict, need)
         for name, domain in config_space.items():
@@ -45,7 +46,6 @@ class RandomSearcher(HPOSearcher):
                 raise TypeError(message("config_space", got, need))
         if initial_config is not None:
             check_instance("initial_config", initial_config, dict, "a dict, or None")
-        self.save_hyperparameters()
 
     def sample_configuration(self) -> Config:
         """Return ``initial_config`` at the first call; after that, draw a value for each name."""

@@ -168,7 +168,7 @@ class Trainer(shared.Trainer):
         """Train ``model`` on ``data``, from parameters initialized with ``key``, or ``get_key()``.
 
         The model's attribute ``training`` is True in training and False in validation. Raises
-        TypeError if the arguments are not a Module and a DataModule.
+        TypeError if the arguments lack methods of a Module and of a DataModule.
         """
         from d2l_compat.jax._state import TrainState
 
@@ -176,7 +176,7 @@ class Trainer(shared.Trainer):
         self.prepare_model(model)
         self.optim = model.configure_optimizers()
         params_key, dropout_key = jax.random.split(get_key() if key is None else key)
-        inputs = self.prepare_batch(next(iter(self.train_dataloader))[:-1])
+        inputs = self.prepare_batch(next(iter(self.train_dataloader)))[:-1]
         keys = {"params": params_key, "dropout": dropout_key}
         variables = self._to_device(model.apply_init(inputs, key=keys))
         self.state = TrainState.create(

@@ -107,10 +107,10 @@ class GRU(Module):
         Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()
+        self.save_hyperparameters()
         inputs, hiddens, layers = shared.recurrent_sizes(
             dropout, num_inputs=num_inputs, num_hiddens=num_hiddens, num_layers=num_layers
         )
-        self.save_hyperparameters()
         self.dropout_layer = Dropout(dropout)
         self.rnn = [nn.GRU(hiddens if layer else inputs, hiddens) for layer in range(layers)]
 

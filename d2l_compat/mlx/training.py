@@ -93,7 +93,7 @@ class Trainer(shared.Trainer):
     def run_epochs(self) -> None:
         batch = next(iter(self.train_dataloader), None)
         if batch is not None:
-            infer_sizes(self.model, lambda: self.model(*batch[:-1]))
+            infer_sizes(self.model, lambda: self.model(*self.prepare_batch(batch)[:-1]))
         with self._on_device():
             super().run_epochs()
 

@@ -98,10 +98,10 @@ class GRU(Module):
         Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()
+        self.save_hyperparameters()
         sizes = shared.recurrent_sizes(
             dropout, num_inputs=num_inputs, num_hiddens=num_hiddens, num_layers=num_layers
         )
-        self.save_hyperparameters()
         self.rnn = nn.GRU(*sizes, dropout=dropout if num_layers > 1 else 0)
 
     def forward(self, inputs: Tensor, H: Tensor | None = None) -> tuple[Tensor, Tensor]:
