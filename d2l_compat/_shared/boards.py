@@ -14,7 +14,6 @@ from d2l_compat._shared.checks import check_instance, integer
 from d2l_compat._shared.measuring import as_float
 from d2l_compat._shared.oo_design import HyperParameters
 
-
 FORMATS = "-", "m--", "g-.", "r:"  # D2L's
 
 

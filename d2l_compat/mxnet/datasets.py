@@ -32,7 +32,7 @@ class MTFraEng(translation.MTFraEng, DataModule):
     """
 
     def _tensor(self, array: translation.Numbers) -> np.ndarray:
-        return np.array(array, dtype=array.dtype)
+        return _to_tensor(array)
 
 
 def build_array_nmt(
@@ -61,6 +61,10 @@ def load_data_nmt(
     dataset = gluon.data.ArrayDataset(*arrays)
     batches = gluon.data.DataLoader(dataset, batch_size, shuffle=True)
     return batches, pairs.src_vocab, pairs.tgt_vocab
+
+
+def _to_tensor(array: Any) -> np.ndarray:
+    return np.array(array, dtype=array.dtype)
 
 
 def _to_int32(tokens: Any) -> np.ndarray:
@@ -119,23 +123,32 @@ def load_data_time_machine(
     return loader, loader.vocab
 
 
+class ImageDataset(images.ImageDataset, gluon.data.Dataset):
+    """The images of Fashion-MNIST, with the methods of Gluon's data sets, such as ``transform_first``."""
+
+    tensor = staticmethod(_to_tensor)
+    transform = gluon.data.Dataset.transform
+
+
 class FashionMNIST(images.FashionMNIST, DataModule):
     """Fashion-MNIST in batches: images (batch, 1, height, width) from 0 to 1, and labels."""
 
-    def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """Load the images; ``resize`` is (height, width), in pixels.
+    def __init__(self, batch_size: int = 64, resize: int | tuple[int, int] = (28, 28)) -> None:
+        """Load the images; ``resize`` is (height, width), in pixels, or one number for both.
 
         Raises TypeError or ValueError for sizes below 1.
         """
         super().__init__()
-        images.check_sizes(batch_size, resize)
+        resize = images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        self.train = images.ImageDataset(True, resize, self.root)
-        self.val = images.ImageDataset(False, resize, self.root)
+        self.train = ImageDataset(True, resize, self.root)
+        self.val = ImageDataset(False, resize, self.root)
 
     def get_dataloader(self, train: bool) -> gluon.data.DataLoader:
         """Return batches of the training images, shuffled, or of the validation images."""
-        dataset = self.train if train else self.val
+        dataset: Any = self.train if train else self.val
+        if isinstance(dataset, ImageDataset):
+            dataset = dataset.with_numpy_items()
         return gluon.data.DataLoader(dataset, self.batch_size, shuffle=train)
 
     def visualize(

@@ -133,6 +133,9 @@ class _GRU(rnn.GRU):
         super().__init__(num_hiddens, num_layers)
         self.dropout = Dropout(dropout)
 
+    def __repr__(self) -> str:
+        return str(super().__repr__()).removeprefix("_")
+
     def _forward_kernel(
         self, F: Any, inputs: Any, states: Any, sequence_length: Any, **parameters: Any
     ) -> Any:

@@ -35,7 +35,7 @@ def load_data_fashion_mnist(
     """
     data = FashionMNIST(batch_size, images.image_size(resize))
     for dataset in (data.train, data.val):
-        dataset.labels = dataset.labels[:, None].astype("int64")
+        dataset.targets = dataset.targets[:, None].astype("int64")
     return data.train_dataloader(), data.val_dataloader()
 
 

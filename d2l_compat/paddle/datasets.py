@@ -118,23 +118,31 @@ def load_data_time_machine(
     return loader, loader.vocab
 
 
+class ImageDataset(images.ImageDataset):
+    """The images of Fashion-MNIST; those of items are Paddle's tensors."""
+
+    tensor = staticmethod(paddle.to_tensor)
+
+
 class FashionMNIST(images.FashionMNIST, DataModule):
     """Fashion-MNIST in batches: images (batch, 1, height, width) from 0 to 1, and labels."""
 
-    def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """Load the images; ``resize`` is (height, width), in pixels.
+    def __init__(self, batch_size: int = 64, resize: int | tuple[int, int] = (28, 28)) -> None:
+        """Load the images; ``resize`` is (height, width), in pixels, or one number for both.
 
         Raises TypeError or ValueError for sizes below 1.
         """
         super().__init__()
-        images.check_sizes(batch_size, resize)
+        resize = images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        self.train = images.ImageDataset(True, resize, self.root)
-        self.val = images.ImageDataset(False, resize, self.root)
+        self.train = ImageDataset(True, resize, self.root)
+        self.val = ImageDataset(False, resize, self.root)
 
     def get_dataloader(self, train: bool) -> DataLoader:
         """Return batches of the training images, shuffled, or of the validation images."""
         dataset: Any = self.train if train else self.val
+        if isinstance(dataset, ImageDataset):
+            dataset = dataset.with_numpy_items()
         return make_loader(dataset, self.batch_size, train)
 
     def visualize(

@@ -79,7 +79,7 @@ class Classifier(shared.ClassifierSteps, Module):
         X = paddle.randn(X_shape)
         for layer in self.net:
             X = layer(X)
-            print(f"{type(layer).__name__} output shape:\t {tuple(X.shape)}")
+            print(f"{type(layer).__name__} output shape:\t {X.shape}")
 
 
 def _to_rows(logits: Tensor) -> Tensor:

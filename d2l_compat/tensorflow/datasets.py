@@ -122,18 +122,16 @@ class FashionMNIST(images.FashionMNIST, DataModule):
 
     resize: tuple[int, int]
 
-    def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """Load the images; ``resize`` is (height, width), in pixels.
+    def __init__(self, batch_size: int = 64, resize: int | tuple[int, int] = (28, 28)) -> None:
+        """Load the images; ``resize`` is (height, width), in pixels, or one number for both.
 
         Images keep their aspect ratio, and are padded with black. Raises TypeError or ValueError for sizes below 1.
         """
         super().__init__()
-        images.check_sizes(batch_size, resize)
+        resize = images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        train = images.ImageDataset(True, resize, self.root)
-        val = images.ImageDataset(False, resize, self.root)
-        self.train = train.images, train.labels
-        self.val = val.images, val.labels
+        self.train = images.read_images(True, self.root)
+        self.val = images.read_images(False, self.root)
 
     def get_dataloader(self, train: bool) -> tf.data.Dataset:
         """Return batches of the training images, shuffled, or of the validation images."""

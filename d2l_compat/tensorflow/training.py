@@ -120,7 +120,7 @@ class Classifier(shared.ClassifierSteps, Module):
         X = tf.random.normal(X_shape)
         for layer in self.net.layers:
             X = layer(X)
-            print(f"{type(layer).__name__} output shape:\t {tuple(X.shape)}")
+            print(f"{type(layer).__name__} output shape:\t {X.shape}")
 
 
 def _to_rows(Y_hat: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:

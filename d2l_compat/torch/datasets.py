@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from d2l_compat._shared.data import images, time_machine, translation
 from d2l_compat.common import Vocab, show_images
@@ -118,24 +117,38 @@ def load_data_time_machine(
     return loader, loader.vocab
 
 
+class ImageDataset(images.ImageDataset, Dataset[Any]):
+    """The images of Fashion-MNIST as torchvision has them: ``data`` and ``targets`` (int64) are tensors."""
+
+    tensor = staticmethod(torch.from_numpy)
+
+    def __init__(self, train: bool, resize: tuple[int, int], root: str) -> None:
+        super().__init__(train, resize, root)
+        self.data = torch.from_numpy(self.data)
+        self.targets = _to_int64(self.targets)
+
+    def __getitem__(self, index: Any) -> tuple[Any, int]:
+        image, label = super().__getitem__(index)
+        return image, int(label)
+
+
 class FashionMNIST(images.FashionMNIST, DataModule):
     """Fashion-MNIST in batches: images (batch, 1, height, width) from 0 to 1, and int64 labels."""
 
-    def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """Load the images; ``resize`` is (height, width), in pixels.
+    def __init__(self, batch_size: int = 64, resize: int | tuple[int, int] = (28, 28)) -> None:
+        """Load the images; ``resize`` is (height, width), in pixels, or one number for both.
 
         Raises TypeError or ValueError for sizes below 1.
         """
         super().__init__()
-        images.check_sizes(batch_size, resize)
+        resize = images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        # PyTorch's losses need int64.
-        self.train = images.ImageDataset(True, resize, self.root, np.int64)
-        self.val = images.ImageDataset(False, resize, self.root, np.int64)
+        self.train = ImageDataset(True, resize, self.root)
+        self.val = ImageDataset(False, resize, self.root)
 
     def get_dataloader(self, train: bool) -> DataLoader[Any]:
         """Return batches of the training images, shuffled, or of the validation images."""
-        dataset: Any = self.train if train else self.val
+        dataset = self.train if train else self.val
         return DataLoader(dataset, self.batch_size, shuffle=train)
 
     def visualize(

@@ -127,7 +127,7 @@ def test_add_to_class_affects_existing_objects():
         d2l.add_to_class(3)
 
 
-def test_arguments_become_attributes():
+def test_arguments_and_local_variables_become_attributes():
     class B(d2l.HyperParameters):
         def __init__(self, a, b, _private, *rest, c=3, **more):
             local = a + b
@@ -135,11 +135,10 @@ def test_arguments_become_attributes():
             assert local
 
     b = B(1, 2, 0, 7, 8, d=4)
-    assert b.hparams == {"a": 1, "c": 3, "rest": (7, 8), "more": {"d": 4}}
-    assert (b.a, b.c) == (1, 3)
+    assert b.hparams == {"a": 1, "c": 3, "rest": (7, 8), "more": {"d": 4}, "local": 3}
+    assert (b.a, b.c, b.local) == (1, 3, 3)
     assert not hasattr(b, "b")
     assert not hasattr(b, "_private")
-    assert not hasattr(b, "local")
 
 
 def test_timer_adds_up(monkeypatch: pytest.MonkeyPatch):
@@ -188,6 +187,25 @@ def test_animator_takes_one_curve_and_formats():
     assert curves(board.axes[0]) == [[(0, 1), (1, 4)]]
 
 
+def test_animator_draws_replaced_formats():
+    board = d2l.Animator()
+    board.add(0, [1] * 6)
+    board.fmts = ["g:"]
+    board.add(1, [2] * 6)
+    assert {line.get_color() for line in board.axes[0].get_lines()} == {"g"}
+    assert len(board.axes[0].get_lines()) == 6
+
+
+def test_board_subclass_needs_no_other_init():
+    class Silent(d2l.ProgressBoard):
+        def __init__(self):
+            self.display = False
+
+    board = Silent()
+    board.draw(0, 1, "loss")
+    assert board.data == {"loss": [(0, 1)]}
+
+
 def test_progress_board_draws_means():
     board = d2l.ProgressBoard(xlabel="x", ylabel="y")
     for x in range(4):
@@ -219,7 +237,9 @@ def test_show_images_draws_grid():
         (image,) = axes[k].get_images()
         np.testing.assert_array_equal(image.get_array(), images[k])
         assert axes[k].get_title() == "abc"[k]
+        assert axes[k].axison
     assert not axes[3].get_images()
+    assert not axes[3].axison
 
 
 def test_show_images_omits_images_beyond_grid():

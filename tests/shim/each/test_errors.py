@@ -252,7 +252,7 @@ CASES: dict[str, Case] = {
         case("AttentionDecoder", lambda adapter: make_incomplete(adapter, "AttentionDecoder").attention_weights),
     "RuntimeError: plot: got a model without a trainer; need a model that was passed to Trainer.fit":
         case("Module", lambda adapter: adapter.d2l.Module().plot("loss", 1.0, train=True)),
-    "TypeError: model: got str; need a Module":
+    "TypeError: model: got str; need a Module, or another object with configure_optimizers and training_step":
         case("Trainer", lambda adapter: adapter.d2l.Trainer(1).prepare_model("a model")),
     "ValueError: number_of_trials: got 0; need an integer of at least 1":
         case("HPOTuner", lambda adapter: adapter.d2l.HPOTuner(adapter.d2l.HPOScheduler(), max).run(0)),

@@ -537,7 +537,7 @@ def compare_predict_ch3(both: Both, d2l: Any) -> Any:
     figures = []
     for n in (6, 3):
         d2l.predict_ch3(lambda X: scores, [(images, labels)], n)
-        figures += map(drop_colors, describe(d2l.plt.gcf()))
+        figures += describe(d2l.plt.gcf())
     return figures
 
 
@@ -1251,17 +1251,19 @@ def compare_shapes(both: Both) -> None:
 @compares("HyperParameters", "add_to_class", by=assert_equal)
 def compare_hyper_parameters(both: Both, d2l: Any) -> Any:
     class A(d2l.HyperParameters):
-        def __init__(self, a: int, b: int = 2, _c: int = 3, *, d: int = 4) -> None:
+        def __init__(self, a: int, b: int = 2, _c: int = 3, *rest: int, d: int = 4) -> None:
+            local = [a, d]
             self.save_hyperparameters(ignore=["b"])
+            assert local
 
-    instance = A(1)
+    instance = A(1, 2, 3, 5)
 
     @d2l.add_to_class(A)
     def twice(self: Any) -> int:
         return 2 * self.a
 
-    assert instance.hparams == {"a": 1, "d": 4}
-    return instance.twice(), hasattr(instance, "b"), hasattr(instance, "_c"), instance.d
+    assert instance.hparams == {"a": 1, "rest": (5,), "d": 4, "local": [1, 4]}
+    return instance.twice(), hasattr(instance, "b"), hasattr(instance, "_c"), instance.local
 
 
 @compares("Accumulator", by=assert_equal)
@@ -1336,7 +1338,7 @@ def compare_images(both: Both, d2l: Any) -> Any:
     # There are no axes for the third image.
     axes = d2l.show_images(both.adapter.tensor(images), 1, 2, titles=["a", "b", "c"], scale=2)
     assert len(axes) == 2
-    return [*map(drop_colors, describe(d2l.plt.gcf()))]
+    return describe(d2l.plt.gcf())
 
 
 @compares("frozen_lake", "make_env")
@@ -1403,13 +1405,23 @@ def compare_boards(both: Both, name: str) -> None:
         d2l.plt.close("all")
         if name == "Animator":
             board = d2l.Animator("epoch", "loss", ["train", "test"], xlim=[1, 3], yscale="log")
+            assert (board.X, board.Y) == (None, None)
             for epoch in (1, 2, 3):
                 board.add(epoch, (2.0 / epoch, None if epoch == 2 else 3.0 / epoch))
+            # What the public replacements of `add` in other programs than Jupyter do.
+            second = d2l.Animator(xlabel="epoch", nrows=2, figsize=(3, 4), legend=["a", "b"])
+            for x, y, fmt in zip(board.X, board.Y, board.fmts, strict=False):
+                second.axes[0].plot(x, y, fmt)
+            second.config_axes()
+            return [*describe(board.fig), *describe(second.fig), second.axes.shape]
         else:
             board = d2l.ProgressBoard("x", "y", xlim=[0, 10], ylim=[-1, 1])
             for i in range(10):
                 board.draw(float(i), np.sin(i), "sin", every_n=2)
                 board.draw(float(i), np.cos(i), "cos", every_n=5)
+            board.draw(10.0, 0.5, "sin", every_n=2)
+            assert board.raw_points == {"sin": [(10, 0.5)], "cos": []}
+            assert board.data["sin"][0].x == 0.5
         return describe(board.fig)
 
     ours, theirs = draw(both.ours), draw(both.theirs)
@@ -1431,6 +1443,7 @@ def describe(figure: Any) -> list[dict[str, Any]]:
             "legend": [text.get_text() for text in getattr(axes.get_legend(), "texts", [])],
             "texts": [(text.get_text(), text.xy) for text in axes.texts],
             "images": [describe_image(image) for image in axes.images],
+            "is drawn": (axes.axison, axes.xaxis.get_visible(), axes.yaxis.get_visible()),
         }
         for axes in plots
     ]
@@ -1444,10 +1457,6 @@ def describe_image(image: Any) -> tuple[Any, ...]:
 
 def drop_limits(axes: dict[str, Any]) -> dict[str, Any]:
     return {**axes, "images": [image[:2] for image in axes["images"]]}
-
-
-def drop_colors(axes: dict[str, Any]) -> dict[str, Any]:
-    return {**axes, "images": [image[0] for image in axes["images"]]}
 
 
 # Tensor functions

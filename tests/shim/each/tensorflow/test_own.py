@@ -8,6 +8,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -373,6 +374,36 @@ def test_epochs_can_be_run_by_hand() -> None:
     ByHand(max_epochs=20).fit(model, Points())
     losses = [loss for _, loss in model.board.data["val_loss"]]
     assert losses[-1] < losses[0] / 4
+
+
+@pytest.mark.parametrize("with_layer", [True, False])
+def test_keras_model_is_trained(with_layer: bool) -> None:
+    """Train a model that inherits from Keras's class, with a method ``loss`` and perhaps variables of its own."""
+
+    class Line(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = keras.layers.Dense(1) if with_layer else None
+            self.w = None if with_layer else tf.Variable([[0.0]])
+
+        def call(self, X: Any) -> Any:
+            return self.net(X) if self.net else X * self.w
+
+        def loss(self, y_hat: Any, y: Any) -> Any:
+            return tf.reduce_mean((y_hat - y) ** 2)
+
+        def training_step(self, batch: Any) -> Any:
+            return self.loss(self(batch[0]), batch[1])
+
+        def configure_optimizers(self) -> Any:
+            return keras.optimizers.SGD(0.3)
+
+    X = np.linspace(-1, 1, 16, dtype="float32").reshape(-1, 1)
+    batches = tf.data.Dataset.from_tensor_slices((X, 3 * X)).batch(8)
+    loaders = SimpleNamespace(train_dataloader=lambda: batches, val_dataloader=lambda: None)
+    model = Line()
+    d2l.Trainer(max_epochs=20).fit(model, loaders)
+    np.testing.assert_allclose(model(X), 3 * X, atol=0.1)
 
 
 def test_images_of_other_shape_are_padded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
