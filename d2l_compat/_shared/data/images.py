@@ -57,7 +57,7 @@ def scale_image(image: Any, size: tuple[int, int]) -> NDArray[np.float32]:
 
         resized = Image.fromarray(pixels).resize(size[::-1], Image.Resampling.BILINEAR)
         pixels = np.asarray(resized)
-    return pixels.astype(np.float32) / 255
+    return pixels.astype(np.float32) / np.float32(255)
 
 
 class ImageDataset:
@@ -100,7 +100,7 @@ class ImageDataset:
     def with_numpy_items(self) -> Self:
         """Return the same images and labels with NumPy arrays as items, of which loaders make batches faster."""
         dataset = copy(self)
-        dataset.tensor = np.asarray  # type: ignore[method-assign]
+        dataset.tensor = np.asarray
         return dataset
 
     def __len__(self) -> int:
