@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import mlx.core as mx
@@ -13,6 +14,7 @@ from mlx.utils import tree_flatten
 
 from d2l_compat import mlx as d2l
 from d2l_compat.mlx import _blockwise
+from d2l_compat.mlx._lazy import linear
 from tests.shim import reference
 
 RNG = np.random.default_rng(0)
@@ -279,6 +281,19 @@ def test_lazy_call_uses_its_original_arguments() -> None:
     inputs[:], lens[:] = 0, 5
     want, _ = reference.dot_product_attention(*[np.array(X)] * 3, np.array([3, 1]))
     np.testing.assert_allclose(output, want, atol=1e-5)
+
+
+def test_prepared_batch_sets_sizes_of_trained_model() -> None:
+    class Trainer(d2l.Trainer):
+        def prepare_batch(self, batch: Any) -> Any:
+            return batch["X"], batch["y"]
+
+    model = d2l.Classifier()
+    model.net, model.lr = linear(None, 3), 0.1
+    batches = [{"X": X, "y": mx.zeros((2, 5), mx.int32)}]
+    loaders = SimpleNamespace(train_dataloader=lambda: batches, val_dataloader=lambda: None)
+    Trainer(max_epochs=1).fit(model, loaders)
+    assert model.net.weight.shape == (3, 6)
 
 
 # Comparison with MLX's layers for positions
