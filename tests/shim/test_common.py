@@ -37,6 +37,18 @@ def test_vocabulary_is_in_alphabetical_order():
     assert vocab.token_freqs[0] in (("go", 2), (".", 2))
 
 
+def test_tuples_are_tokens():
+    pairs = [("b", "a"), ("a", "b"), ("b", "a")]
+    vocab = d2l.Vocab([*pairs, "a", 7])
+    assert vocab.idx_to_token == ["<unk>", "a", ("a", "b"), ("b", "a"), 7]
+    assert vocab.token_freqs[0] == (("b", "a"), 2)
+    assert vocab[("b", "a")] == [0, 1]  # as in d2l: the index of each part
+    assert vocab[7] == 4
+    assert vocab[8] == vocab[None] == vocab.unk
+    lines = (("a", "b"), ("a",))
+    assert d2l.subsample(lines, d2l.Vocab(["a", "b"]))[1] == {"a": 2, "b": 1}
+
+
 def test_rare_tokens_are_left_out():
     assert d2l.Vocab(list("aab"), min_freq=2).idx_to_token == ["<unk>", "a"]
     assert d2l.Vocab().idx_to_token == ["<unk>"]
@@ -267,8 +279,9 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
     "IndexError: indices: got -1; need integers...": lambda: d2l.Vocab().to_tokens([-1]),
     "ValueError: indices: got 1.9; need integers from 0...": lambda: d2l.Vocab().to_tokens(1.9),
     "TypeError: indices: got True; need integers...": lambda: d2l.Vocab().to_tokens([True]),
-    "TypeError: tokens: got a token of type int; need tokens...": lambda: d2l.Vocab(["a", 1]),
-    "TypeError: reserved_tokens: got a token of type bytes...": lambda: d2l.Vocab([], 0, [b"a"]),
+    "TypeError: tokens: got unhashable type: 'list'; need tokens...": lambda: d2l.Vocab(["a", ["b"]]),
+    "TypeError: tokens: got int; need a list of lists...": lambda: d2l.Vocab([["a"], 1]),
+    "TypeError: tokens: got set; need a token, or a list...": lambda: d2l.Vocab()[["a", {"b"}]],
     "TypeError: trainer: got a result of 0; need four numbers: x1, x2, s1, s2...":
         lambda: d2l.train_2d(max, 1),
     "ValueError: args: got 1 numbers; need 2, one for each sum...":

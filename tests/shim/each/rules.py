@@ -197,7 +197,6 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     ((3, OBJECT), type_name, {
         "batches of 4 tensors...": "train_seq2seq.data_iter",
         "a list of tokens": "Vocab.tokens count_corpus.tokens reserved_tokens",
-        "a token (a string), or a list of tokens": "Vocab.[].tokens",
         "a list": "check_len.a",
         "a list of names": "xticklabels yticklabels print_ranges.columns",
         "a list of items": "rankedlist test_matrix",
@@ -483,6 +482,7 @@ UNCHECKED: dict[str, str] = {
             args device dtype kernel_init key kwargs name optimizer_D optimizer_G parent split_f
             strategy trainable trainer_D trainer_G training""",
         "any truth value": "averaged save_attention_weights",
+        "every other token is <unk>": "Vocab.[].tokens",
         "used in some modes only": "split_data_ml100k.test_ratio",
         "positional only in the framework": "mlx.GRU.H mxnet.HingeLossbRec.margin",
         "init_seq2seq ignores other modules": "module",

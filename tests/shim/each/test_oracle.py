@@ -573,7 +573,8 @@ def compare_time_machine(both: Both, d2l: Any) -> Any:
 
 @compares("count_corpus", by=assert_equal)
 def compare_count_corpus(both: Both, d2l: Any) -> Any:
-    corpora = [["a", "b"], [], ["a"]], ["b", "a", "b"], []
+    pairs = [("a", "b"), ("b", "c"), ("a", "b")]
+    corpora = [["a", "b"], [], ["a"]], ["b", "a", "b"], [], pairs, [["a"], ("b", "c")], [1, 2, 1]
     return [d2l.count_corpus(tokens).most_common() for tokens in corpora]
 
 
@@ -1229,6 +1230,7 @@ def compare_vocabulary(both: Both) -> None:
         assert len(ours) == len(theirs)
         assert ours.idx_to_token == theirs.idx_to_token
         assert ours[["go", "x"]] == theirs[["go", "x"]]
+        assert (ours[5], ours[None, "go"]) == (theirs[5], theirs[None, "go"])
         assert ours.unk == theirs.unk
         indices = list(range(len(ours)))
         assert len(ours) == 1 or ours.to_tokens(indices) == theirs.to_tokens(indices)
