@@ -119,7 +119,8 @@ class Classifier(Module):
             rngs={"dropout": state.dropout_rng},
         )
         arrays.check_labels(Y_hat, Y)
-        labels = Y.reshape(-1, 1).astype(jnp.int32)
+        # A fraction is no label; its loss is NaN, as that of a label outside the classes.
+        labels = jnp.where(Y % 1 == 0, Y, Y_hat.shape[-1]).reshape(-1, 1).astype(jnp.int32)
         log_probabilities = jax.nn.log_softmax(Y_hat.reshape(-1, Y_hat.shape[-1]))
         losses = -jnp.take_along_axis(log_probabilities, labels, axis=1).squeeze(1)
         return losses.mean() if averaged else losses, changed

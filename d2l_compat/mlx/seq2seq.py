@@ -9,6 +9,7 @@ from mlx import nn, optimizers
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
+from d2l_compat._shared.weights import AssignableWeights
 from d2l_compat.mlx._arrays import arrays
 from d2l_compat.mlx._dropout import Dropout
 from d2l_compat.mlx._lazy import infer_sizes
@@ -46,7 +47,7 @@ class Decoder(shared.Decoder, nn.Module):
         return self.forward(X, state)
 
 
-class AttentionDecoder(shared.AttentionDecoder, Decoder):
+class AttentionDecoder(AssignableWeights, shared.AttentionDecoder, Decoder):
     """The base class of decoders with attention: define ``attention_weights`` as well."""
 
 

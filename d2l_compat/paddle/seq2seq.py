@@ -10,6 +10,7 @@ from paddle import Tensor, nn
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
 from d2l_compat._shared.version import is_0_17
+from d2l_compat._shared.weights import AssignableWeights
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle.training import Classifier, Module, clip_gradients, remove_empty_buffers
 
@@ -37,7 +38,7 @@ class Decoder(shared.Decoder, nn.Layer):
     """The base class of decoders: define ``init_state`` and ``forward``."""
 
 
-class AttentionDecoder(shared.AttentionDecoder, Decoder):
+class AttentionDecoder(AssignableWeights, shared.AttentionDecoder, Decoder):
     """The base class of decoders with attention: define ``attention_weights`` as well."""
 
 

@@ -6,6 +6,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import signatures
+from d2l_compat._shared.weights import assignable
 from d2l_compat.tensorflow._arrays import Array, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow._keras import keras, prepare_inputs
@@ -71,7 +72,7 @@ class AdditiveAttention(SizedLayer):
         self.w_v = projection(1, "w_v")
         self.dropout = Dropout(arguments["dropout"], dtype=self.dtype_policy)
         self._arguments = arguments
-        self._weights: Tensor | None = None
+        self._last: Tensor | None = None
 
     def build(self, queries_shape: Any, keys_shape: Any, values_shape: Any = None) -> None:
         build_dense(self.W_k, keys_shape)
@@ -113,16 +114,16 @@ class AdditiveAttention(SizedLayer):
     ) -> Tensor:
         features = self.W_q(queries)[:, :, tf.newaxis] + self.W_k(keys)[:, tf.newaxis]
         scores = tf.squeeze(self.w_v(tf.tanh(features)), axis=-1)
-        self._weights = masked_softmax(scores, valid_lens)
-        return tf.matmul(self.dropout(self._weights, training=training), values)
+        self._last = masked_softmax(scores, valid_lens)
+        return tf.matmul(self.dropout(self._last, training=training), values)
 
-    @property
+    @assignable
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        ``DotProductAttention.attention_weights`` says which calls set them, and when RuntimeError is raised.
+        ``DotProductAttention.attention_weights`` says which calls set them, and when AttributeError is raised.
         """
-        return check_readable(self._weights)
+        return check_readable(self._last)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self._arguments}

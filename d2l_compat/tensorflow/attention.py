@@ -21,6 +21,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import checks, encoding, signatures
+from d2l_compat._shared.weights import assignable
 from d2l_compat.tensorflow import _blockwise
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
@@ -136,13 +137,13 @@ class DotProductAttention(keras.layers.Layer):
         self._last = _attention_weights(queries, keys, lens, score_bias)
         return tf.matmul(self.dropout(self._last, training=training), values)
 
-    @property
+    @assignable
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
         Eager calls set them, and calls that trace a graph, for ``tf.function`` or a model: those weights
         can be read only within that graph. Running a traced graph does not change them. Raises
-        RuntimeError before the first call, and outside the graph that the last call traced.
+        AttributeError before the first call, and outside the graph that the last call traced.
         """
         if isinstance(self._last, tuple):
             check_readable(self._last[0])
@@ -322,6 +323,7 @@ class MultiHeadAttention(SizedLayer):
             valid_lens = tf.repeat(valid_lens, self.num_heads, axis=0)
         if score_bias is not None:
             score_bias = self._bias_per_head(score_bias, dynamic_shape(queries)[0])
+        self._last = None  # forget weights that were assigned
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
             self.transpose_qkv(self.W_k(keys)),
@@ -332,13 +334,14 @@ class MultiHeadAttention(SizedLayer):
         )
         return self.W_o(self.transpose_output(pooled))
 
-    @property
+    @assignable
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, heads, queries, keys).
 
-        ``DotProductAttention.attention_weights`` says which calls set them, and when RuntimeError is raised.
+        ``DotProductAttention.attention_weights`` says which calls set them, and when AttributeError is raised.
         """
-        return _split_batch(self.attention.attention_weights, self.num_heads)
+        weights = check_readable(self.attention.attention_weights)
+        return _split_batch(weights, self.num_heads)
 
     def _bias_per_head(self, score_bias: Tensor, batch: int | Tensor) -> Tensor:
         """Reshape the bias to (queries, keys) or (batch * heads, queries, keys)."""
@@ -452,13 +455,13 @@ def pop_layer_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
 def check_readable(tensor: Tensor | None) -> Tensor:
     """Check that a tensor from a layer's last call can be read, and return it.
 
-    Raises RuntimeError before the first call, and outside the graph that the last call traced.
+    Raises AttributeError before the first call, and outside the graph that the last call traced.
     """
     if tensor is None:
-        raise RuntimeError(checks.NOT_CALLED)
+        raise AttributeError(checks.NOT_CALLED)
     current_graph = tf.compat.v1.get_default_graph()
     if tf.is_symbolic_tensor(tensor) and tensor.graph is not current_graph:
-        raise RuntimeError(
+        raise AttributeError(
             "attention_weights: they are in the graph of the last call; "
             "read them there, or call the layer outside of a graph"
         )

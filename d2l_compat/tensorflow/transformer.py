@@ -10,6 +10,7 @@ from typing import Any, overload
 from tensorflow import Tensor
 
 from d2l_compat._shared import checks, signatures
+from d2l_compat._shared.weights import assignable
 from d2l_compat.tensorflow._arrays import Array, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow._keras import keras, name_training_for_keras_2
@@ -325,17 +326,18 @@ class TransformerEncoder(Encoder):
         *args: Any,
         training: bool | None = None,
     ) -> Tensor:
+        self._last = None  # forget weights that were assigned
         embedded = self.embedding(X) * math.sqrt(self.num_hiddens)
         X = self.pos_encoding(embedded, training=training)
         for block in self.blks:
             X = block(X, valid_lens, training=training)
         return X
 
-    @property
+    @assignable
     def attention_weights(self) -> list[Tensor]:
         """Weights of the last call, one tensor per block, shape (batch * heads, steps, steps).
 
-        ``DotProductAttention.attention_weights`` says which calls set them, and when RuntimeError is raised.
+        ``DotProductAttention.attention_weights`` says which calls set them, and when AttributeError is raised.
         """
         return [block.attention.attention.attention_weights for block in self.blks]
 

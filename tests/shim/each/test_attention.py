@@ -1,6 +1,8 @@
 """Tests of the attention layers against the NumPy reference."""
 
+from copy import copy
 from functools import partial
+from inspect import getmembers
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.shim import reference
 from tests.shim.each.adapter import Adapter
+from tests.shim.each.calls import layer_args
 from tests.shim.each.cases import (
     LENGTHS,
     SEEDS,
@@ -113,6 +116,42 @@ def test_attention_weights_are_from_last_call(adapter: Adapter) -> None:
     layer(*first.arrays)
     layer(*last.arrays)
     assert_close(layer.attention_weights, reference.dot_product_attention(*last.arrays)[1])
+
+
+@pytest.mark.parametrize(
+    "name", ["DotProductAttention", "AdditiveAttention", "MultiHeadAttention", "TransformerEncoder"]
+)
+def test_attention_weights_can_be_assigned_until_next_call(adapter: Adapter, name: str) -> None:
+    if adapter.d2l.__name__.endswith("jax"):
+        pytest.skip("Flax's layers return their weights")
+    wrapped = adapter.build(name, *layer_args(adapter, name))
+    layer = wrapped.layer
+    assert not hasattr(layer, "attention_weights")
+    X = np.ones((2, 3, 8), "float32")
+    inputs = [np.ones((2, 3), "int32")] if name == "TransformerEncoder" else [X, X, X]
+    wrapped.randomize(*inputs)
+    wrapped(*inputs)
+    weights, parameters = wrapped.attention_weights, wrapped.parameter_names
+    for value in None, adapter.tensor(X), "any value":
+        layer.attention_weights = value
+        assert layer.attention_weights is value
+        if not adapter.d2l.__name__.endswith("tensorflow"):  # Keras copies only the configuration
+            assert copy(layer).attention_weights is value
+        assert dict(getmembers(layer))["attention_weights"] is value
+        assert wrapped.parameter_names == parameters
+        wrapped(*inputs)
+        np.testing.assert_allclose(wrapped.attention_weights, weights)
+
+
+def test_decoder_lacks_weights_until_they_are_assigned(adapter: Adapter) -> None:
+    decoder = type("Mine", (adapter.d2l.AttentionDecoder,), {"setup": lambda self: None})()
+    if adapter.d2l.__name__.endswith("jax"):  # whose fields cannot be assigned
+        with pytest.raises(NotImplementedError, match=r"Mine.attention_weights: got no definition"):
+            _ = decoder.attention_weights
+        return
+    assert not hasattr(decoder, "attention_weights")
+    decoder.attention_weights = None
+    assert decoder.attention_weights is None
 
 
 def test_dropout_drops_weights_and_scales_the_rest(adapter: Adapter) -> None:

@@ -169,11 +169,6 @@ CASES: dict[str, Case] = {
     "ValueError: num_hiddens: got 7; need an even number, since pairs are rotated":
         call("RotaryEncoding", 7),
     # Attention
-    **{
-        f"RuntimeError: attention_weights: there are none yet; call the layer first{spaces}":
-            case(name, lambda adapter, name=name: adapter.build(name, *layer_args(adapter, name)).attention_weights)
-        for spaces, name in {"": "DotProductAttention", " ": "MultiHeadAttention", "  ": "AdditiveAttention"}.items()
-    },
     "ValueError: keys: got shape (2, 3, 8); need a last dimension of 7":
         call_layer("DotProductAttention", X[..., :7], X, X),
     "ValueError: keys and values: got 3 keys and 2 values; need one value for each key":
@@ -248,8 +243,6 @@ CASES: dict[str, Case] = {
         case("Encoder", lambda adapter: adapter.layer(make_incomplete(adapter, "Encoder"))(X)),
     "NotImplementedError: Mine.init_state: got no definition; need one in your class":
         case("Decoder", lambda adapter: make_incomplete(adapter, "Decoder").init_state(X)),
-    "NotImplementedError: Mine.attention_weights: got no definition; need one in your class":
-        case("AttentionDecoder", lambda adapter: make_incomplete(adapter, "AttentionDecoder").attention_weights),
     "RuntimeError: plot: got a model without a trainer; need a model that was passed to Trainer.fit":
         case("Module", lambda adapter: adapter.d2l.Module().plot("loss", 1.0, train=True)),
     "TypeError: model: got str; need a Module, or another object with configure_optimizers and training_step":

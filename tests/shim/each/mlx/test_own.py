@@ -108,7 +108,7 @@ def test_copy_computes_same_output_and_stores_no_weights(
     block = Block(6, 6, 6)
     output = block(X, LENGTHS)
     other = duplicate(block)
-    with pytest.raises(RuntimeError, match="call the layer first"):
+    with pytest.raises(AttributeError, match="call the layer first"):
         _ = other.attention.attention_weights
     np.testing.assert_array_equal(other(X, LENGTHS), output)
 

@@ -495,7 +495,7 @@ def test_last_query_sees_last_key_in_graph(queries: int | None, keys: int | None
 def test_graph_weights_cannot_be_read_outside() -> None:
     network = make_model(max_len=10)
     network.predict([X, LENGTHS], verbose=0)
-    with pytest.raises(RuntimeError, match="in the graph of the last call"):
+    with pytest.raises(AttributeError, match="in the graph of the last call"):
         _ = network.layers[-1].attention_weights
     network([X, LENGTHS])
     assert network.layers[-1].attention_weights.shape == (2, 2, 3, 3)
