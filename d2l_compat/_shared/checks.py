@@ -222,6 +222,19 @@ class Arrays(ABC):
         """Return ``x`` in a form whose dtype and values can be read repeatedly."""
         return x
 
+    def cast(self, x: Any, dtype: str) -> Any:
+        """Convert ``x`` to the dtype of this name."""
+        return x.astype(dtype)
+
+    def cast_integers(self, *arrays: Any) -> list[Any]:
+        """Convert arrays of integers to the floating-point dtype of the others, or to float32."""
+        dtypes = [self.dtype(x) for x in arrays]
+        target = next((dtype for dtype in dtypes if "float" in dtype), "float32")
+        return [
+            self.cast(x, target) if dtype.startswith(("int", "uint")) else x
+            for x, dtype in zip(arrays, dtypes, strict=True)
+        ]
+
     def check_instance(self, what: str, x: Any, need: str = "a tensor") -> None:
         check_instance(what, x, self.types, need)
 
@@ -246,6 +259,15 @@ class Arrays(ABC):
         dtype = self.dtype(x)
         if not dtype.startswith(("int", "uint")):
             raise TypeError(message(what, f"dtype {dtype}", "an integer dtype"))
+
+    def check_whole(self, what: str, kind: str, x: Any, read_values: bool = True) -> None:
+        """Check whole numbers; their dtype may be floating, as on D2L's pages."""
+        dtype = self.dtype(x)
+        if "float" not in dtype:
+            self.check_integer(what, x)
+        elif read_values and self.value_range(x % 1) not in (None, (0, 0)):
+            got, need = f"dtype {dtype} with fractions", f"whole numbers, of {kind}s"
+            raise ValueError(message(what, got, need))
 
     def check_attention(self, queries: Any, keys: Any, values: Any) -> None:
         """Check shapes (batch, queries, features), (batch, keys, features), (batch, keys, features)."""
@@ -297,13 +319,13 @@ class Arrays(ABC):
     ) -> Any:
         """Check a length for each example, or for each query; return them ``as_readable``.
 
-        ``in_range`` also checks their values, which on a GPU means waiting for them.
+        They may exceed the number of keys: then all keys are valid, as after a text was cut off. ``in_range`` also
+        checks their values, which on a GPU means waiting for them.
         """
         if valid_lens is None:
             return None
         batch, num_queries = self.shape(queries)[:2]
-        num_keys = self.shape(keys)[1]
-        return self._check_lens(valid_lens, batch, num_queries, num_keys, in_range)
+        return self._check_lens(valid_lens, batch, num_queries, in_range)
 
     def check_causal(self, causal: Any, queries: Any, keys: Any) -> None:
         """Check that ``causal`` is a bool and, if it is True, that there are at least as many keys as queries.
@@ -343,20 +365,23 @@ class Arrays(ABC):
         """Check the arguments of ``masked_softmax``; return ``valid_lens`` ``as_readable``."""
         self.check_rank("X", X, ("batch", "queries", "keys"))
         self.check_floating("X", X)
-        return None if valid_lens is None else self._check_lens(valid_lens, *self.shape(X))
+        return None if valid_lens is None else self._check_lens(valid_lens, *self.shape(X)[:2])
 
     def _check_lens(
-        self, valid_lens: Any, batch: int, num_queries: int, num_keys: Any, in_range: bool = True
+        self, valid_lens: Any, batch: int, num_queries: int, in_range: bool = True
     ) -> Any:
         self.check_instance("valid_lens", valid_lens, "an integer tensor")
         lens = self.as_readable(valid_lens)
-        self.check_integer("valid_lens", lens)
+        self.check_whole("valid_lens", "length", lens, in_range)
         shape = tuple(self.shape(lens))
         if shape not in ((batch,), (batch, num_queries)):
             need = f"({batch},), a length per example, or ({batch}, {num_queries}), one per query"
             raise ValueError(message("valid_lens", f"shape {shape}", f"shape {need}"))
-        if in_range and not isinstance(num_keys, Unknown):
-            self._check_range("valid_lens", "length", lens, num_keys, "the number of keys")
+        limits = self.value_range(lens) if in_range else None
+        if limits is not None and limits[0] < 0:
+            raise ValueError(
+                message("valid_lens", f"a length of {limits[0]}", "lengths of at least 0")
+            )
         return lens
 
     def check_tokens(self, X: Any, vocab_size: int, what: str = "X") -> None:
@@ -395,12 +420,7 @@ class Arrays(ABC):
         """Check whole numbers from 0 to ``largest``; their dtype may be floating, as on D2L's pages."""
         self.check_rank(what, X, axes)
         numbers = self.as_readable(X)
-        dtype = self.dtype(numbers)
-        if "float" not in dtype:
-            self.check_integer(what, numbers)
-        elif self.value_range(numbers % 1) not in (None, (0, 0)):
-            need = f"whole numbers, of {kind}s"
-            raise ValueError(message(what, f"dtype {dtype} with fractions", need))
+        self.check_whole(what, kind, numbers)
         self._check_range(what, kind, numbers, largest, scope)
 
     def _check_range(self, what: str, kind: str, x: Any, largest: int, scope: str) -> None:
@@ -425,7 +445,7 @@ class Arrays(ABC):
         _check_last("Y_hat", logits_shape, "class")
         self.check_floating("Y_hat", Y_hat)
         labels = self.as_readable(Y)
-        self.check_integer("Y", labels)
+        self.check_whole("Y", "label", labels)
         rows, classes = logits_shape[:-1], logits_shape[-1]
         is_known = not any(isinstance(size, Unknown) for size in logits_shape + shape)
         if is_known and math.prod(rows) != math.prod(shape):
@@ -509,7 +529,7 @@ class Arrays(ABC):
         if len(shape) < 2:
             need = "at least 2 dimensions (batch, steps)"
             raise ValueError(message("X", f"shape {shape}", need))
-        self.check_integer("valid_len", lens)
+        self.check_whole("valid_len", "length", lens)
         if lens_shape != shape[:1]:
             need = f"shape ({shape[0]},), a length per example"
             raise ValueError(message("valid_len", f"shape {lens_shape}", need))

@@ -17,6 +17,9 @@ class _Arrays(Arrays):
     def dtype(self, x: mx.array) -> str:
         return str(x.dtype).removeprefix("mlx.core.")
 
+    def cast(self, x: mx.array, dtype: str) -> mx.array:
+        return x.astype(getattr(mx, dtype))
+
     def value_range(self, x: mx.array) -> tuple[float, float] | None:
         values = read_values(x) if x.size else None
         return None if values is None else (values.min(), values.max())

@@ -45,8 +45,9 @@ def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.nd
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Whole numbers from 0 to the number of keys, of an integer or floating-point dtype, shape
-        (batch,), or (batch, queries) for a separate length for each query; None means all keys.
+        Whole numbers of at least 0, of an integer or floating-point dtype, shape (batch,), or (batch,
+        queries) for a separate length for each query; beyond the number of keys they, and None, mean
+        all keys.
 
     Returns
     -------
@@ -361,7 +362,7 @@ def _softmax(
         length = lens
     else:
         per_query = onp.broadcast_to(lens if lens.ndim == 2 else lens[:, None], X.shape[:2])
-        length = np.array(per_query, dtype="int32", ctx=X.ctx)
+        length = np.array(onp.minimum(per_query, num_keys), dtype="int32", ctx=X.ctx)
     if score_bias is not None:
         X = X + score_bias
         # MXNet's softmax returns NaN for a row of minus infinities, but zeros for a length of 0.

@@ -55,24 +55,11 @@ class BERTEncoder(layers.BERTEncoder, nn.Layer):
             segments.astype("int64")
         )
         X = X + self.pos_embedding[:, : X.shape[1]]
+        if isinstance(valid_lens, Tensor) and valid_lens.ndim == 0:  # as on one of D2L's pages
+            valid_lens = valid_lens.unsqueeze(0)
         for block in self.blks:
-            X = block(X, _integer_lens(valid_lens))
+            X = block(X, valid_lens)
         return X
-
-
-def _integer_lens(valid_lens: Tensor | None) -> Tensor | None:
-    """Convert lengths to integers (batch,).
-
-    D2L's data set of Wikipedia has them in floating point, and one of D2L's pages passes a scalar.
-    """
-    if not isinstance(valid_lens, Tensor):
-        return valid_lens
-    if valid_lens.ndim == 0:
-        valid_lens = valid_lens.unsqueeze(0)
-    if valid_lens.is_floating_point():
-        whole = valid_lens.astype("int64")
-        return whole if (whole.astype(valid_lens.dtype) == valid_lens).all() else valid_lens
-    return valid_lens
 
 
 class MaskLM(nn.Layer):

@@ -100,7 +100,7 @@ class AdditiveAttention(SizedLayer):
         sizes = self._arguments.get
         layer_inputs.check_projection("queries", queries, self.W_q, sizes("query_size"))
         layer_inputs.check_projection("keys", keys, self.W_k, sizes("key_size"))
-        layer_inputs.check_valid_lens(valid_lens, queries, keys)
+        valid_lens = layer_inputs.check_valid_lens(valid_lens, queries, keys)
         queries, keys, values = prepare_inputs(self, queries, keys, values)
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
 

@@ -48,8 +48,9 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> Tensor:
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a separate
-        length for each query; None means all keys.
+        Whole numbers of at least 0, of an integer or floating-point dtype, shape (batch,), or (batch,
+        queries) for a separate length for each query; beyond the number of keys they, and None, mean
+        all keys.
 
     Returns
     -------
@@ -109,7 +110,7 @@ class DotProductAttention(keras.layers.Layer):
         """
         # Check before `call`, since Keras casts its inputs and rewords its errors.
         layer_inputs.check_dot_product(queries, keys, values)
-        layer_inputs.check_valid_lens(valid_lens, queries, keys)
+        valid_lens = layer_inputs.check_valid_lens(valid_lens, queries, keys)
         layer_inputs.check_causal(causal, queries, keys)
         layer_inputs.check_score_bias(score_bias, queries, keys)
         queries, keys, values = prepare_inputs(self, queries, keys, values)
@@ -301,7 +302,7 @@ class MultiHeadAttention(SizedLayer):
         layer_inputs.check_projection("queries", queries, self.W_q, sizes("query_size"))
         layer_inputs.check_projection("keys", keys, self.W_k, sizes("key_size"))
         layer_inputs.check_projection("values", values, self.W_v, sizes("value_size"))
-        layer_inputs.check_valid_lens(valid_lens, queries, keys)
+        valid_lens = layer_inputs.check_valid_lens(valid_lens, queries, keys)
         layer_inputs.check_causal(causal, queries, keys)
         layer_inputs.check_score_bias(score_bias, queries, keys, self.num_heads)
         queries, keys, values = prepare_inputs(self, queries, keys, values)

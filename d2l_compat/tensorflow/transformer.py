@@ -215,7 +215,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         """
         layer_inputs.check_attention(X, X, X)
         layer_inputs.check_last_dimension("X", X, self._arguments["num_hiddens"])
-        layer_inputs.check_valid_lens(valid_lens, X, X)
+        valid_lens = layer_inputs.check_valid_lens(valid_lens, X, X)
         return super().__call__(X, valid_lens=valid_lens, **kwargs)
 
     def call(
@@ -315,7 +315,7 @@ class TransformerEncoder(Encoder):
         """
         layer_inputs.check_tokens(X, self.embedding.input_dim)
         layer_inputs.check_positions(0, X, self.pos_encoding.max_len)
-        layer_inputs.check_valid_lens(valid_lens, X, X)
+        valid_lens = layer_inputs.check_valid_lens(valid_lens, X, X)
         name_training_for_keras_2(kwargs)
         return super().__call__(X, valid_lens, *args, **kwargs)
 

@@ -13,6 +13,9 @@ class _Tensors(Arrays):
     def dtype(self, x: Tensor) -> str:
         return str(x.dtype).removeprefix("torch.")
 
+    def cast(self, x: Tensor, dtype: str) -> Tensor:
+        return x.to(getattr(torch, dtype))
+
     def value_range(self, x: Tensor) -> tuple[float, float] | None:
         # Reading values would stop a compiler's trace, and tensors on the meta device have none.
         if not x.numel() or torch.compiler.is_compiling() or x.is_meta:

@@ -49,16 +49,8 @@ class BERTEncoder(layers.BERTEncoder, nn.Module):
         X = self.token_embedding(tokens.long()) + self.segment_embedding(segments.long())
         X = X + self.pos_embedding[:, : X.shape[1]]
         for block in self.blks:
-            X = block(X, _integer_lens(valid_lens))
+            X = block(X, valid_lens)
         return X
-
-
-def _integer_lens(valid_lens: Tensor | None) -> Tensor | None:
-    """Convert floating-point lengths, which D2L's data set of Wikipedia has, to integers."""
-    if isinstance(valid_lens, Tensor) and valid_lens.is_floating_point():
-        whole = valid_lens.long()
-        return whole if torch.equal(whole.to(valid_lens.dtype), valid_lens) else valid_lens
-    return valid_lens
 
 
 class MaskLM(nn.Module):

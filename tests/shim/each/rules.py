@@ -66,7 +66,6 @@ DEFECTS: dict[str, Callable[[np.ndarray], tuple[Any, type[Exception], str]]] = {
     "no features": lambda x: _bad_shape(x[..., :0]),
     "integers": lambda x: _bad_dtype(x, "int32"),
     "bools": lambda x: _bad_dtype(x, "bool"),
-    "floats": lambda x: _bad_dtype(x + 0.5, "float32"),
     "fractions": lambda x: (tensor(x + 0.5, "float32"), ValueError, "dtype float32 with fractions"),
     "below 0": lambda x: _bad_first_number(x, -1),
     "too large": lambda x: _bad_first_number(x, 99),
@@ -285,7 +284,6 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
 TOKENS = "BERTEncoder.tokens BERTModel.tokens Seq2SeqEncoder.X TransformerEncoder.X"
 LENGTHS = "shape (2,), a length per example, or (2, 3), one per query"
 RANGES = {
-    "lengths from 0 to ..., the number of keys": "valid_lens",
     "tokens from 0 to 6, of a vocabulary of 7": f"{TOKENS}",
     "segments from 0 to 1, of two sentences": "segments",
     "positions from 0 to 2, of those in X": "pred_positions",
@@ -293,7 +291,7 @@ RANGES = {
 }
 # fmt: off
 DEFECT_NEEDS: dict[str, dict[str, str]] = {
-    "below 0": RANGES,
+    "below 0": {**RANGES, "lengths of at least 0": "valid_lens"},
     "too large": RANGES,
     "a list": {
         "a tensor": f"""
@@ -319,16 +317,16 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "one floating-point dtype": """
             MaskLM.X PositionWiseFFN.X NextSentencePred.X PositionalEncoding.X RotaryEncoding.X
             AddNorm.X AddNorm.Y GRU.inputs GRU.X masked_softmax.X Y_hat squared_loss.y_hat
-            SyntheticRegressionData.w synthetic_data.w boxes boxes1 boxes2 offset_boxes.anchors
-            assigned_bb offset_inverse.anchors offset_inverse.offset_preds positive negative""",
-        "X, w and b: one floating-point dtype": "linreg.X linreg.w linreg.b",
+            SyntheticRegressionData.w synthetic_data.w positive negative""",
+        "X, w and b: one floating-point dtype": "linreg.X linreg.w",
     },
-    "floats": {"an integer dtype": "valid_lens valid_len Y"},
     "bools": {
         "an integer dtype": f"valid_lens {TOKENS} segments pred_positions valid_len Y",
         "a dtype of numbers": "transpose_qkv.X transpose_output.X",
     },
     "fractions": {
+        "whole numbers, of lengths": "valid_lens valid_len",
+        "whole numbers, of labels": "Y",
         "whole numbers, of tokens": f"{TOKENS}",
         "whole numbers, of segments": "segments",
         "whole numbers, of positions": "pred_positions",

@@ -82,9 +82,10 @@ def test_synthetic_data_lies_around_line(adapter: Adapter, models: Any) -> None:
     assert abs(errors.mean()) < 0.05
     assert errors.std() == pytest.approx(0.5, rel=0.1)
     column = adapter.tensor(np.array([[2], [-3.4]], "float32"))
-    exact = adapter.d2l.SyntheticRegressionData(column, 1, 0)
-    inputs, labels = adapter.to_numpy(exact.X), adapter.to_numpy(exact.y)
-    assert_close(labels[:, 0], inputs @ [2, -3.4] + 1, 1e-4)
+    for b in 1, adapter.tensor(np.array([1], "int32")):
+        exact = adapter.d2l.SyntheticRegressionData(column, b, 0)
+        inputs, labels = adapter.to_numpy(exact.X), adapter.to_numpy(exact.y)
+        assert_close(labels[:, 0], inputs @ [2, -3.4] + 1, 1e-4)
     assert [len(exact.train_dataloader()), len(exact.val_dataloader())] == [32, 32]
 
 

@@ -180,11 +180,15 @@ FUNCTIONS_OF_TENSORS: dict[str, list[tuple[Any, ...]]] = {
     "accuracy": [
         (X[..., :3].reshape(10, 3).copy(), LABELS),
         (LABELS.astype("float32"), LABELS[::-1].copy()),
+        (X[..., :3].reshape(10, 3).copy(), LABELS.astype("float32")),
     ],
     "corr2d": [(X[0], Z[0, :2, :3].copy()), (X[1], Z[0, :5, :1].copy())],
     "linreg": [(X[0], Z[0].T[:, :3].copy(), Z[0, 0, :3].copy())],
-    "masked_softmax": [(X[:, :3, :4].copy(), lens) for lens in POSITIVE_LENGTHS],
-    "sequence_mask": [(X[..., 0].copy(), LENS)],
+    "masked_softmax": [
+        (X[:, :3, :4].copy(), lens)
+        for lens in (*POSITIVE_LENGTHS, np.array([3, 9], "int32"), np.array([2, 4], "float32"))
+    ],
+    "sequence_mask": [(X[..., 0].copy(), lens) for lens in (LENS, LENS.astype("float32"))],
     "squared_loss": [(X[0, :, :1].copy(), X[1, :, 0].copy()), (X[0], Z[0])],
     "transpose_output": [(X, 2)],
     "transpose_qkv": [(X, 2)],
@@ -728,11 +732,17 @@ def compare_boxes(both: Both, name: str) -> None:
             0.3,
         ),
     }
-    results = [getattr(d2l, name)(*arguments.get(name, (boxes, reversed_boxes))) for d2l in both]
-    tuples = [x if isinstance(x, tuple) else (x,) for x in results]
-    for ours, theirs in zip(*tuples, strict=True):
-        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
-    assert_same(*map(both.adapter.to_numpy, tuples))
+    given = [arguments.get(name, (boxes, reversed_boxes))]
+    converters = "box_corner_to_center", "box_center_to_corner"
+    if name == "box_iou" or (name in converters and both.ours.__name__.endswith("torch")):
+        pixels = np.array([[0, 1, 4, 3], [1, 0, 3, 4]], "int32")
+        given.append((both.adapter.tensor(pixels),) * len(given[0]))
+    for args in given:
+        results = [getattr(d2l, name)(*args) for d2l in both]
+        tuples = [x if isinstance(x, tuple) else (x,) for x in results]
+        for ours, theirs in zip(*tuples, strict=True):
+            assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        assert_same(*map(both.adapter.to_numpy, tuples))
 
 
 @compares("bbox_to_rect")

@@ -212,6 +212,17 @@ def test_only_encoder_decoder_itself_returns_state(adapter: Adapter) -> None:
         assert_close(pair_output[1], state)
 
 
+def test_labels_may_be_whole_floats(adapter: Adapter) -> None:
+    logits, labels = np.random.default_rng(0).normal(size=(4, 3)), np.array([0, 2, 1, 1], "int32")
+    for name in "loss", "accuracy":
+        function = adapter.classifier_method(name)
+        results = [
+            adapter.to_numpy(function(adapter.tensor(logits.astype("float32")), adapter.tensor(y)))
+            for y in (labels, labels.astype("float32"))
+        ]
+        np.testing.assert_array_equal(*results)
+
+
 def test_translation_loss_ignores_padding(adapter: Adapter) -> None:
     rng = np.random.default_rng(0)
     Y_hat = rng.normal(size=(2, 4, 5)).astype("float32")

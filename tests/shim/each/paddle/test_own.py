@@ -144,8 +144,8 @@ def test_loading_weights_before_first_call_is_error() -> None:
 
 def test_failed_first_call_leaves_additive_attention_without_sizes() -> None:
     layer = d2l.AdditiveAttention(8, 0.0)
-    with pytest.raises(ValueError, match="valid_lens: got a length of 9"):
-        layer(X, X, X, paddle.to_tensor([9, 9]))
+    with pytest.raises(ValueError, match="valid_lens: got a length of -1"):
+        layer(X, X, X, paddle.to_tensor([9, -1]))
     assert layer(X[..., :4], X[..., :4], X, LENGTHS).shape == [2, 5, 6]
 
 
