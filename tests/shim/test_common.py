@@ -279,7 +279,7 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
     "IndexError: indices: got -1; need integers...": lambda: d2l.Vocab().to_tokens([-1]),
     "ValueError: indices: got 1.9; need integers from 0...": lambda: d2l.Vocab().to_tokens(1.9),
     "TypeError: indices: got True; need integers...": lambda: d2l.Vocab().to_tokens([True]),
-    "TypeError: tokens: got unhashable type: 'list'; need tokens...": lambda: d2l.Vocab(["a", ["b"]]),
+    "TypeError: tokens: got a token that is not hashable; need tokens...": lambda: d2l.Vocab(["a", ["b"]]),
     "TypeError: tokens: got int; need a list of lists...": lambda: d2l.Vocab([["a"], 1]),
     "TypeError: tokens: got set; need a token, or a list...": lambda: d2l.Vocab()[["a", {"b"}]],
     "TypeError: trainer: got a result of 0; need four numbers: x1, x2, s1, s2...":

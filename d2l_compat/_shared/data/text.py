@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, overload
 
@@ -11,6 +11,7 @@ from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.checks import check_instance, format_value, integer, message, size
 
 UNKNOWN = "<unk>"
+NOT_HASHABLE = TypeError, NotImplementedError  # the latter from MXNet's arrays
 
 
 class Vocab:
@@ -51,8 +52,11 @@ class Vocab:
     def __getitem__(self, tokens: Any) -> Any:
         if isinstance(tokens, (list, tuple)):
             return [self[token] for token in tokens]
-        check_instance("tokens", tokens, Hashable, "a token, or a list of tokens")
-        return self.token_to_idx.get(tokens, self.unk)
+        try:
+            return self.token_to_idx.get(tokens, self.unk)
+        except NOT_HASHABLE:
+            need = "a token, or a list of tokens"
+            raise TypeError(message("tokens", type(tokens).__name__, need)) from None
 
     def to_tokens(self, indices: Any) -> Any:
         """Return the token of an index, or the list of tokens of a list or array of indices.
@@ -135,8 +139,9 @@ def _count(what: str, tokens: Any) -> Counter[Any]:
             check_instance(what, line, Iterable, "a list of lists of tokens")
     try:
         return Counter(chain.from_iterable(rows) if has_lines else rows)
-    except TypeError as error:  # a token that is not hashable
-        raise TypeError(message(what, error, "tokens that are strings, or tuples")) from None
+    except NOT_HASHABLE:
+        need = "tokens that are strings or tuples"
+        raise TypeError(message(what, "a token that is not hashable", need)) from None
 
 
 def _sort_key(token: Any) -> tuple[bool, str]:
