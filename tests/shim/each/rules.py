@@ -326,7 +326,6 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
     },
     "fractions": {
         "whole numbers, of lengths": "valid_lens valid_len",
-        "whole numbers, of labels": "Y",
         "whole numbers, of tokens": f"{TOKENS}",
         "whole numbers, of segments": "segments",
         "whole numbers, of positions": "pred_positions",

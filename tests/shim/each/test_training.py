@@ -221,6 +221,14 @@ def test_labels_may_be_whole_floats(adapter: Adapter) -> None:
             for y in (labels, labels.astype("float32"))
         ]
         np.testing.assert_array_equal(*results)
+        fractions = adapter.tensor(labels.astype("float32") + 0.5)
+        if not adapter.d2l.__name__.endswith(
+            "jax"
+        ):  # whose compiled functions do not know the values
+            with pytest.raises(ValueError, match="Y: got dtype float32 with fractions"):
+                function(adapter.tensor(logits.astype("float32")), fractions)
+        elif name == "loss":
+            assert np.isnan(function(adapter.tensor(logits.astype("float32")), fractions)[0])
 
 
 def test_translation_loss_ignores_padding(adapter: Adapter) -> None:
