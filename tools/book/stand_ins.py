@@ -32,7 +32,7 @@ PARAGRAPHS = 40  # of Wikipedia
 PAIRS = 128  # of SNLI
 SENTENCES = 900  # of PTB
 
-# The setup of a page that loads a trained BERT: it saves an untrained one in the framework's format.
+# The setup of a page that loads a trained BERT: this package saves an untrained one in the framework's format.
 BERT_SETUP = """
 import json, os, zipfile
 {imports}
@@ -45,19 +45,19 @@ with zipfile.ZipFile(os.path.join(os.environ["D2L_DATA"], "{name}.zip"), "w") as
 """
 BERT_FORMATS = {
     "pytorch": {
-        "imports": "import torch\nfrom d2l import torch as d2l",
+        "imports": "import torch\nfrom d2l_compat import torch as d2l",
         "save": "torch.save(bert.state_dict(), 'params')",
         "name": "bert.small.torch",
         "suffix": "params",
     },
     "mxnet": {
-        "imports": "from d2l import mxnet as d2l\nfrom mxnet import np",
+        "imports": "from d2l_compat import mxnet as d2l\nfrom mxnet import np",
         "save": "X = np.zeros((1, 2))\nbert.initialize()\nbert(X, X, None, X)\nbert.save_parameters('params')",
         "name": "bert.small",
         "suffix": "params",
     },
     "paddle": {
-        "imports": "import paddle\nfrom d2l import paddle as d2l",
+        "imports": "import paddle\nfrom d2l_compat import paddle as d2l",
         "save": "paddle.save(bert.state_dict(), 'params')",
         "name": "bert.small.paddle",
         "suffix": "pdparams",

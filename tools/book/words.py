@@ -17,6 +17,10 @@ class TableText:
     framework: str
     cause: str
     error: str
+    comparison: str
+    edition: str
+    different_page: str
+    equal_cells: str
 
     def format_chapter(self, edition: str, chapter: str) -> str:
         name = self.chapters.get(chapter, chapter)
@@ -76,6 +80,14 @@ TABLE_TEXT = {
         framework="framework",
         cause="cause",
         error="first error",
+        comparison=(
+            "Upstream's package ran {pairs} of these pairs as well, at least their first cells, with the same seeds set before each cell. "
+            "There {cells} cells print or draw something; {equal_cells} print and draw the same on both, all of a page's in {equal_pairs} pairs. "
+            "Cells that show the same, by edition:"
+        ),
+        edition="edition",
+        different_page="page with a difference",
+        equal_cells="cells that show the same",
     ),
     "zh-TW": TableText(
         editions={"en": "英", "zh": "簡中"},
@@ -129,5 +141,12 @@ TABLE_TEXT = {
         framework="框架",
         cause="卡在",
         error="第一個錯誤",
+        comparison=(
+            "其中 {pairs} 組，上游的套件也跑得動（至少前幾格），兩邊在每一格之前都設定相同的種子。這些頁面有 {cells} 格會印出文字或畫圖，"
+            "{equal_cells} 格在兩邊印的、畫的都一樣；整頁都一樣的有 {equal_pairs} 組。各版本一樣的格數："
+        ),
+        edition="版本",
+        different_page="有差異的頁面",
+        equal_cells="一樣的格數",
     ),
 }
