@@ -157,7 +157,7 @@ bench-shim: $(READY)  ## the time of the shim's import and attention, compared w
 	@$(BIN)/python -m tools.bench.imports $(PYTHON_FRAMEWORKS)
 	@$(BIN)/python -m tools.bench.attention $(PYTHON_FRAMEWORKS)
 
-book: $(READY)  ## run D2L's own pages on the shim; BOOK=folder: a copy of D2L's repository
+book: $(READY)  ## run D2L's own pages on the shim and on upstream's d2l, and compare; BOOK=folder: a copy of D2L's repository
 	@$(BIN)/python -m tools.book $(PYTHON_FRAMEWORKS:%=--framework %) --jobs $(JOBS) $(if $(RECORD),--record) "$(BOOK)"
 
 report: $(READY)  ## merge the reports of several machines in REPORTS, a folder, and sum them up

@@ -186,8 +186,8 @@ nor a download of their own, 33.3 % did. The failures, with the first error of e
 | sgd (English) | JAX, TensorFlow | today's framework or library | `TypeError: a \\| b` |
 | a (Chinese) | PyTorch | it needs a GPU |  |
 
-Upstream's package ran 2 of these pairs as well, at least their first cells, with the same seeds set before each cell. \
-There 5 cells print or draw something; 4 print and draw the same on both, all of a page's in 1 pairs. \
+In 2 of these pairs, cells that upstream's package runs as well print or draw something, 5 cells in all. With the same \
+seeds set before each cell, 4 of them show the same on both packages; in 1 pairs, all do. \
 Cells that show the same, by edition:
 
 | edition | PyTorch |
@@ -250,8 +250,8 @@ ORDER = "assert d2l.Vocab([*'abb']).to_tokens([1, 2]) == ['b', 'a']"
 # Only the last cell differs by more than the tolerance: in a line, not in a number.
 SHOWS = [
     "from d2l_compat import common as d2l; d2l.Vocab",
-    "import os; from matplotlib import pyplot as plt; x = 1 + float(os.environ.get('X', 0))",
-    "print(x)",
+    "import os, random; from matplotlib import pyplot as plt; x = 1 + float(os.environ.get('X', 0))",
+    "print(x, random.random())",
     "plt.plot([0, x]); None",
     "plt.plot([0, x ** 9]); None",
 ]

@@ -66,7 +66,7 @@ def render_figure(figure: Figure) -> str:
         axes["lines"] = drop_old_curves(axes["lines"])
     shapes = [
         {
-            "patches": [patch.get_path().vertices.tolist() for patch in axes.patches],
+            "patches": [np.asarray(each.get_path().vertices).tolist() for each in axes.patches],
             "points": [np.asarray(each.get_offsets()).tolist() for each in axes.collections],
             "frame": axes.axison,
         }
@@ -93,6 +93,15 @@ def use_upstream(framework: str, version: str) -> None:
     upstream.requests = SimpleNamespace(
         get=lambda url, **options: SimpleNamespace(content=Path(find_stand_in(url)).read_bytes())
     )
+    replace_images(framework)
+    if framework == "jax":  # the tests do without TensorFlow
+        upstream.tf = import_module("tensorflow")
+        upstream.tfds = import_module("tensorflow_datasets")
+
+
+def replace_images(framework: str) -> None:
+    """Let the framework's own loader of Fashion-MNIST read the stand-ins."""
+    module: Any
     if framework == "pytorch":
         module = import_module("torchvision.datasets.mnist")
         module.download_and_extract_archive = lambda url, download_root, **options: (
@@ -105,10 +114,8 @@ def use_upstream(framework: str, version: str) -> None:
         module = import_module("paddle.vision.datasets.mnist")
         module._check_exists_and_download = lambda path, url, *options: find_stand_in(url)
     else:
-        tensorflow = import_module("tensorflow")
-        tensorflow.keras.datasets.fashion_mnist.load_data = load_images
-        if framework == "jax":  # the tests do without TensorFlow
-            upstream.tf, upstream.tfds = tensorflow, import_module("tensorflow_datasets")
+        module = import_module("tensorflow").keras.datasets.fashion_mnist
+        module.load_data = load_images
 
 
 def find_stand_in(url: str, **options: object) -> str:

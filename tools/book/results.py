@@ -80,7 +80,7 @@ def make_result(outcome: "Outcome", edition: str) -> Result:
         error=error[:MAX_ERROR],
         compared=outcome.compared,
         equal=outcome.equal,
-        difference=difference[:MAX_ERROR],
+        difference=difference,
     )
 
 
@@ -170,7 +170,7 @@ def _render_failures(results: list[Result], text: TableText) -> str:
 
 def _render_comparison(results: list[Result], text: TableText) -> list[str]:
     """Return what was compared with upstream's in words, a table of cells, and one of the pages that differ."""
-    compared = [each for each in results if each.compared]
+    compared = sorted((each for each in results if each.compared), key=lambda each: each.key)
     if not compared:
         return []
     different = [each for each in compared if each.equal < each.compared]

@@ -81,8 +81,8 @@ TABLE_TEXT = {
         cause="cause",
         error="first error",
         comparison=(
-            "Upstream's package ran {pairs} of these pairs as well, at least their first cells, with the same seeds set before each cell. "
-            "There {cells} cells print or draw something; {equal_cells} print and draw the same on both, all of a page's in {equal_pairs} pairs. "
+            "In {pairs} of these pairs, cells that upstream's package runs as well print or draw something, {cells} cells in all. "
+            "With the same seeds set before each cell, {equal_cells} of them show the same on both packages; in {equal_pairs} pairs, all do. "
             "Cells that show the same, by edition:"
         ),
         edition="edition",
@@ -142,10 +142,10 @@ TABLE_TEXT = {
         cause="卡在",
         error="第一個錯誤",
         comparison=(
-            "其中 {pairs} 組，上游的套件也跑得動（至少前幾格），兩邊在每一格之前都設定相同的種子。這些頁面有 {cells} 格會印出文字或畫圖，"
-            "{equal_cells} 格在兩邊印的、畫的都一樣；整頁都一樣的有 {equal_pairs} 組。各版本一樣的格數："
+            "其中 {pairs} 組有些格子在原版上也跑得完，並且會印出文字或畫圖，共 {cells} 格。每一格之前都設定相同的亂數種子，"
+            "兩邊印的、畫的都一樣的有 {equal_cells} 格；整頁都一樣的有 {equal_pairs} 組。各種版本的書，一樣的格數："
         ),
-        edition="版本",
+        edition="書的版本",
         different_page="有差異的頁面",
         equal_cells="一樣的格數",
     ),
