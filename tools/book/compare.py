@@ -12,9 +12,10 @@ RELATIVE_TOLERANCE = 1e-3
 ABSOLUTE_TOLERANCE = 2e-5
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.IGNORECASE)
 TOKEN = re.compile(rf"{NUMBER.pattern}|\w+|\S", re.IGNORECASE)
-# What differs in any two runs (addresses, times and speeds), and the names of the packages.
+# What differs in any two runs (addresses, times and speeds), the names of the packages, and reports of downloads.
 NOISE = re.compile(
-    r"0x[0-9a-f]+|\d[\d.,e+-]*\s*(?:\w+/sec\w*|sec\w*\b|[mµn]?s\b)|\b(?:d2l_compat|d2l_0_17)\b"
+    r"0x[0-9a-f]+|\d[\d.,e+-]*\s*(?:\w+/sec\w*|sec\w*\b|[mµn]?s\b)|\b(?:d2l_compat|d2l_0_17)\b|"
+    r"Downloading \S+ from \S+"
 )
 BEFORE, AFTER = 15, 30  # characters of a difference that are quoted
 

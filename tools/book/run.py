@@ -38,6 +38,8 @@ from tools.book import record
 record.use_upstream({framework!r}, {version!r})
 record.start({framework!r})
 """
+# A page that loads Fashion-MNIST with the framework, which would download it.
+OWN_IMAGES = re.compile(r"(datasets|vision)\.FashionMNIST\(|fashion_mnist\.load_data\(")
 # Settings that let today's libraries run the pages' old code. Readers need them as well.
 SWITCHES = {"TF_USE_LEGACY_KERAS": "1", "PANDAS_FUTURE_INFER_STRING": "0"}
 # The versions of d2l for which the editions of the book were written; other editions use the newest.
@@ -103,6 +105,8 @@ def run_page(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> 
     code = "\n".join(cell.source for cell in cells)
     sources = [cap_epochs(cell.source, epochs) for cell in cells]
     num_images = stand_ins.FEW_IMAGES if "resize=" in code else stand_ins.MANY_IMAGES
+    if OWN_IMAGES.search(code):
+        num_images = stand_ins.OWN_IMAGES
     num_sentences = stand_ins.LONG_NOVEL if "TimeMachine(" in code else stand_ins.SHORT_NOVEL
     version = VERSIONS.get(read_edition(book), NEWEST)
     started = time.monotonic()
@@ -131,6 +135,8 @@ def run_page(page: Page, framework: str, limit: float, epochs: int = EPOCHS) -> 
             return asyncio.run(_execute([setup, *sources], work, environment, limit))
 
         setup = SHIM_SETUP.format(framework=framework) + stand_ins.make_setup(framework, code)
+        if OWN_IMAGES.search(code):
+            setup += f"\nrecord.replace_images({framework!r})"
         ours = run("shim", setup)
         upstream_setup = UPSTREAM_SETUP.format(framework=framework, version=version)
         theirs = run("upstream", upstream_setup) if ours.passed else Run(0, [])
