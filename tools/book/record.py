@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,8 @@ def use_upstream(framework: str, version: str) -> None:
     name = PYTHON_FRAMEWORKS[framework].module
     setattr(import_module("d2l"), name, upstream)
     sys.modules[f"d2l.{name}"] = upstream
+    package = upstream.__name__.partition(".")[0]
+    sys.modules.setdefault(package, ModuleType(package))  # for pickle
     upstream.requests = SimpleNamespace(
         get=lambda url, **options: SimpleNamespace(content=Path(find_stand_in(url)).read_bytes())
     )
