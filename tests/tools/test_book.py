@@ -153,7 +153,7 @@ def test_the_cause_of_an_error_is_found(name: str, message: str, trace: str, exp
 @pytest.mark.parametrize(
     ("ours", "theirs", "difference"),
     [
-        (["loss 0.25 in 3.1 sec"], ["loss 0.2501  in 9 sec"], ""),
+        (["loss 0.25, 3.1 sec, 8e3 词元/秒"], ["loss 0.2501,  9 sec, 9 词元/秒"], ""),
         (["[1., nan]\n", "<A at 0x7f>"], ["[1.0005, nan]", "<A at 0x2e>"], ""),
         (["[1., 2., 3e-4]"], ["[1., 2., 4e-4]"], "[1., 2., 3e-4] / [1., 2., 4e-4]"),
         (["the net", "(a)"], ["the net"], "the net (a) / the net"),
