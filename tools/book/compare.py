@@ -14,7 +14,7 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.IGNO
 TOKEN = re.compile(rf"{NUMBER.pattern}|\w+|\S", re.IGNORECASE)
 # What differs in any two runs (addresses, times and speeds), the names of the packages, and reports of downloads.
 NOISE = re.compile(
-    r"0x[0-9a-f]+|\d[\d.,e+-]*\s*(?:(?:\w+/)?(?:sec\w*|秒)|[mµn]?s\b)|\b(?:d2l_compat|d2l_0_17)\b|"
+    r"0x[0-9a-f]+|\d[\d.,e+-]*\s*(?:(?:[\w ]+/)?(?:sec\w*|秒)|[mµn]?s\b)|\b(?:d2l_compat|d2l_0_17)\b|"
     r"Downloading \S+ from \S+"
 )
 BEFORE, AFTER = 15, 30  # characters of a difference that are quoted
