@@ -12,13 +12,13 @@ __all__ = ["box_center_to_corner", "box_corner_to_center"]
 def box_corner_to_center(boxes: Tensor) -> Tensor:
     """Convert boxes (boxes, 4) from (x1, y1, x2, y2) to (center x, center y, width, height).
 
-    Raises TypeError or ValueError for another shape, or a dtype that is not floating point.
+    Integers become floating point. Raises TypeError or ValueError for another shape or dtype.
     """
-    shared.check_boxes(arrays, "boxes", boxes)
+    (boxes,) = shared.check_boxes(arrays, boxes=boxes)
     return shared.corner_to_center(tf, boxes)
 
 
 def box_center_to_corner(boxes: Tensor) -> Tensor:
     """Convert boxes (boxes, 4) from (center x, center y, width, height) to (x1, y1, x2, y2)."""
-    shared.check_boxes(arrays, "boxes", boxes)
+    (boxes,) = shared.check_boxes(arrays, boxes=boxes)
     return shared.center_to_corner(tf, boxes)

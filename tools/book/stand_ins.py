@@ -48,7 +48,7 @@ with zipfile.ZipFile(os.path.join(os.environ["D2L_DATA"], "{name}.zip"), "w") as
 BERT_FORMATS = {
     "pytorch": {
         "imports": "import torch\nfrom d2l_compat import torch as d2l",
-        "save": "torch.save(bert.state_dict(), 'params')",
+        "save": "X = torch.zeros(1, 2, dtype=int)\nbert(X, X)\ntorch.save(bert.state_dict(), 'params')",
         "name": "bert.small.torch",
         "suffix": "params",
     },
