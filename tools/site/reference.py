@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from astroid.manager import AstroidManager
-from astroid.nodes import AnnAssign, Call, If, Module
+from astroid.nodes import AnnAssign, Call, FunctionDef, If, Module, Name
 from docutils import nodes
 from jinja2 import Environment
 from sphinx.application import Sphinx
@@ -70,6 +70,13 @@ def _merge_typed_imports(package: Module) -> Module:
             position = package.body.index(node)
             package.body[position : position + 1] = content
     return package
+
+
+def _show_as_property(method: FunctionDef) -> None:
+    """Let AutoAPI take the shim's decorator ``assignable``, which makes a property, for ``property``."""
+    for decorator in method.decorators.nodes if method.decorators else ():
+        if isinstance(decorator, Name) and decorator.name == "assignable":
+            decorator.name = "property"
 
 
 def _skip_member(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: object) -> bool:
@@ -184,6 +191,7 @@ def setup(app: Sphinx) -> None:
     AstroidManager().register_transform(
         Module, _merge_typed_imports, lambda module: module.name in packages_with_typed_imports
     )
+    AstroidManager().register_transform(FunctionDef, _show_as_property)
     for extension in (
         "sphinx.ext.napoleon",
         "sphinx.ext.linkcode",
