@@ -157,7 +157,7 @@ bench-shim: $(READY)  ## the time of the shim's import and attention, compared w
 	@$(BIN)/python -m tools.bench.imports $(PYTHON_FRAMEWORKS)
 	@$(BIN)/python -m tools.bench.attention $(PYTHON_FRAMEWORKS)
 
-book: $(READY)  ## run D2L's own pages on the shim; BOOK=folder: a copy of D2L's repository
+book: $(READY)  ## run D2L's own pages on the shim and on upstream's d2l, and compare; BOOK=folder: a copy of D2L's repository
 	@$(BIN)/python -m tools.book $(PYTHON_FRAMEWORKS:%=--framework %) --jobs $(JOBS) $(if $(RECORD),--record) "$(BOOK)"
 
 report: $(READY)  ## merge the reports of several machines in REPORTS, a folder, and sum them up
@@ -174,6 +174,7 @@ font: $(READY)  ## make the font for Chinese text in figures from Noto Sans CJK,
 SHARED = $(patsubst %.py,-m %,$(subst /,.,$(filter-out %/__init__.py,$(wildcard d2l_compat/*.py))))
 lint: $(READY)  ## style (ruff) and types (mypy)
 	@$(BIN)/ruff check && $(BIN)/ruff format --check
+	@$(BIN)/ruff check --quiet --preview --select PLW1514  # encoding= for text, since the default depends on the system
 	@$(BIN)/mypy -p tools -p d2l_compat._shared $(SHARED) $(patsubst %,-p d2l_compat.%,$(PYTHON_FRAMEWORKS:pytorch=torch))
 
 format: $(READY)  ## format the code

@@ -98,7 +98,9 @@ def _pip_install(*arguments: str) -> str:
         result = subprocess.run(
             [sys.executable, "-m", "pip", "install", *options, *arguments],
             capture_output=True,
-            text=True,
+            env={**os.environ, "PYTHONIOENCODING": "utf-8"},  # else a code page on Windows
+            encoding="utf-8",
+            errors="replace",
             check=False,
         )
     if result.returncode == 0:

@@ -4,7 +4,14 @@ from d2l_compat._shared.boards import Animator, ProgressBoard
 from d2l_compat._shared.boxes import bbox_to_rect, show_bboxes
 from d2l_compat._shared.checks import check_len
 from d2l_compat._shared.classification import accuracy, corr2d, predict_ch3
-from d2l_compat._shared.data.hub import DATA_HUB, DATA_URL, download, download_extract, extract
+from d2l_compat._shared.data.hub import (
+    DATA_HUB,
+    DATA_URL,
+    download,
+    download_all,
+    download_extract,
+    extract,
+)
 from d2l_compat._shared.data.images import get_fashion_mnist_labels
 from d2l_compat._shared.data.kaggle import (
     copyfile,
@@ -16,6 +23,7 @@ from d2l_compat._shared.data.loader import get_dataloader_workers
 from d2l_compat._shared.data.sentences import read_imdb, read_snli
 from d2l_compat._shared.data.text import Vocab, bleu, count_corpus, tokenize, truncate_pad
 from d2l_compat._shared.data.time_machine import load_corpus_time_machine, read_time_machine
+from d2l_compat._shared.data.translation import preprocess_nmt, read_data_nmt, tokenize_nmt
 from d2l_compat._shared.data.voc import VOC_CLASSES, VOC_COLORMAP
 from d2l_compat._shared.data.wiki import get_tokens_and_segments
 from d2l_compat._shared.data.words import (
@@ -69,6 +77,7 @@ __all__ = [
     "corr2d",
     "count_corpus",
     "download",
+    "download_all",
     "download_extract",
     "extract",
     "frozen_lake",
@@ -82,8 +91,10 @@ __all__ = [
     "plot",
     "plot_ranges",
     "predict_ch3",
+    "preprocess_nmt",
     "print_ranges",
     "read_csv_labels",
+    "read_data_nmt",
     "read_imdb",
     "read_ptb",
     "read_snli",
@@ -100,6 +111,7 @@ __all__ = [
     "show_value_function_progress",
     "subsample",
     "tokenize",
+    "tokenize_nmt",
     "train_2d",
     "truncate_pad",
     "use_svg_display",

@@ -7,14 +7,22 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from d2l_compat._shared import plot
 from d2l_compat._shared.checks import check_instance, integer
 from d2l_compat._shared.measuring import as_float
 from d2l_compat._shared.oo_design import HyperParameters
 
+FORMATS = "-", "m--", "g-.", "r:"  # D2L's
+
 
 class Animator:
-    """Plots curves point by point: ``add(epoch, (loss, accuracy))``."""
+    """Plots curves point by point: ``add(epoch, (loss, accuracy))``.
+
+    ``X`` and ``Y`` have a list of coordinates for each curve, or are None before the first point. ``axes`` are those
+    of the figure ``fig``, in a list or an array.
+    """
 
     def __init__(
         self,
@@ -25,38 +33,47 @@ class Animator:
         ylim: Any = None,
         xscale: str = "linear",
         yscale: str = "linear",
-        fmts: Sequence[str] | None = None,
+        fmts: Sequence[str] = FORMATS,
         nrows: int = 1,
         ncols: int = 1,
         figsize: tuple[float, float] = (3.5, 2.5),
     ) -> None:
-        """Create the figure; labels, limits, scales and ``fmts`` are as in :func:`plot`.
+        """Create the figure; labels, limits and scales are as in :func:`plot`.
 
         The figure has ``nrows`` by ``ncols`` axes, with curves in the first; ``figsize`` is (width, height) in inches.
+        ``fmts`` are matplotlib's format strings; instead of the default ones, ``add`` uses the styles of :func:`plot`.
         """
         plot.use_svg_display()
-        self.fig, axes = plot.pyplot().subplots(nrows, ncols, figsize=figsize, squeeze=False)
-        self.axes = list(axes.flat)
+        self.fig, axes = plot.pyplot().subplots(nrows, ncols, figsize=figsize)
+        self.axes: Any = [axes] if nrows * ncols == 1 else axes
         self._settings = (xlabel, ylabel, xlim, ylim, xscale, yscale, legend or [])
-        self.X: list[list[float]] = []
-        self.Y: list[list[float]] = []
+        self.X: list[list[float]] | None = None
+        self.Y: list[list[float]] | None = None
         self.fmts = fmts
+
+    @property
+    def _first_axes(self) -> Any:
+        return np.ravel(self.axes)[0]
+
+    def config_axes(self) -> None:
+        """Set labels, limits, scales and legend of the first axes, which ``cla`` removes."""
+        plot.set_axes(self._first_axes, *self._settings)
 
     def add(self, x: Any, y: Any) -> None:
         """Add a point to each curve: ``x`` and ``y`` are numbers, or lists with a number or None for each curve."""
         ys = _as_list(y) or [y]
         xs = _as_list(x) or [x] * len(ys)
-        while len(self.X) < len(ys):
-            self.X.append([])
-            self.Y.append([])
+        self.X, self.Y = self.X or [], self.Y or []
+        for curves in self.X, self.Y:
+            curves.extend([] for _ in range(len(ys) - len(curves)))
         for curve, (curve_x, curve_y) in enumerate(zip(xs, ys, strict=True)):
             if curve_x is not None and curve_y is not None:
                 self.X[curve].append(as_float("x", curve_x))
                 self.Y[curve].append(as_float("y", curve_y))
-        axes = self.axes[0]
+        axes = self._first_axes
         axes.cla()
-        plot.draw_curves(axes, self.X, self.Y, self.fmts)
-        plot.set_axes(axes, *self._settings)
+        plot.draw_curves(axes, self.X, self.Y, None if self.fmts is FORMATS else self.fmts)
+        self.config_axes()
         _display(self.fig)
 
 
@@ -80,6 +97,8 @@ class ProgressBoard(HyperParameters):
     axes: Any
     figsize: tuple[float, float]
     display: bool
+    raw_points: dict[str, list[Point]]  # not drawn yet
+    data: dict[str, list[Point]]
 
     def __init__(
         self,
@@ -101,8 +120,6 @@ class ProgressBoard(HyperParameters):
         ``figsize`` is (width, height) in inches. Nothing is drawn unless ``display`` is True.
         """
         self.save_hyperparameters()
-        self.raw: dict[str, list[Point]] = {}  # points not drawn yet, by label
-        self.data: dict[str, list[Point]] = {}
 
     def draw(self, x: Any, y: Any, label: str, every_n: int = 1) -> None:
         """Add the point (x, y) to a curve, which shows the mean of every ``every_n`` points.
@@ -112,7 +129,10 @@ class ProgressBoard(HyperParameters):
         """
         every_n = integer("every_n", every_n, 1)
         check_instance("label", label, str, "a curve's name as a string")
-        points = self.raw.setdefault(label, [])
+        if not hasattr(self, "raw_points"):  # made here for subclasses with another __init__
+            self.raw_points = {}
+            self.data = {}
+        points = self.raw_points.setdefault(label, [])
         curve = self.data.setdefault(label, [])
         points.append(Point(as_float("x", x), as_float("y", y)))
         if len(points) < every_n:

@@ -20,26 +20,23 @@ COLORS = "b", "g", "r", "m", "c"
 # Checks
 
 
-def check_boxes(arrays: Arrays, what: str, boxes: Any) -> None:
-    """Check boxes (boxes, 4) of a floating-point dtype."""
-    arrays.check_rank(what, boxes, ("boxes", "4"))
-    arrays.check_last_dimension(what, boxes, 4)
-    arrays.check_floating(what, boxes)
+def check_boxes(arrays: Arrays, **named: Any) -> list[Any]:
+    """Check arrays of boxes (boxes, 4), and return them in one floating-point dtype."""
+    for what, boxes in named.items():
+        arrays.check_rank(what, boxes, ("boxes", "4"))
+        arrays.check_last_dimension(what, boxes, 4)
+    converted = arrays.cast_integers(*named.values())
+    arrays.check_floating(" and ".join(named), *converted)
+    return converted
 
 
-def check_box_arrays(arrays: Arrays, names: tuple[str, str], one: Any, other: Any) -> None:
-    """Check two arrays of boxes of one dtype."""
-    for what, boxes in zip(names, (one, other), strict=True):
-        check_boxes(arrays, what, boxes)
-    arrays.check_floating(" and ".join(names), one, other)
-
-
-def check_box_pairs(arrays: Arrays, names: tuple[str, str], one: Any, other: Any) -> None:
-    """Check two arrays of equally many boxes."""
-    check_box_arrays(arrays, names, one, other)
+def check_box_pairs(arrays: Arrays, **named: Any) -> list[Any]:
+    """Check two arrays of equally many boxes, and return them in one floating-point dtype."""
+    one, other = check_boxes(arrays, **named)
     if len(one) != len(other):
         got = f"{len(one)} and {len(other)} boxes"
-        raise ValueError(message(" and ".join(names), got, "the same number of each"))
+        raise ValueError(message(" and ".join(named), got, "the same number of each"))
+    return [one, other]
 
 
 def fraction(what: str, value: Any) -> float:

@@ -27,6 +27,13 @@ def check_instance(what: str, value: object, kind: type | tuple[type, ...], need
         raise TypeError(message(what, type(value).__name__, need))
 
 
+def check_methods(what: str, value: object, kind: str, *methods: str) -> None:
+    """Check that an object, of whatever class, has the methods of a ``kind`` that will be called."""
+    if not all(callable(getattr(value, method, None)) for method in methods):
+        need = f"{kind}, or another object with {' and '.join(methods)}"
+        raise TypeError(message(what, type(value).__name__, need))
+
+
 def check_callable(what: str, value: object) -> None:
     if not callable(value):
         raise TypeError(message(what, format_value(value), "a layer or a function"))
@@ -188,6 +195,9 @@ class Arrays(ABC):
     """The arrays of a framework: methods that read them, which a package defines, and checks."""
 
     types: tuple[type, ...]  # the classes of arrays
+    # The classes of linear and normalization layers whose weights show what input they require. Layers of other
+    # classes, even of subclasses, are a user's, and are not checked.
+    layer_types: tuple[type, ...]
 
     @abstractmethod
     def dtype(self, x: Any) -> str:
@@ -211,6 +221,19 @@ class Arrays(ABC):
     def as_readable(self, x: Any) -> Any:
         """Return ``x`` in a form whose dtype and values can be read repeatedly."""
         return x
+
+    def cast(self, x: Any, dtype: str) -> Any:
+        """Convert ``x`` to the dtype of this name."""
+        return x.astype(dtype)
+
+    def cast_integers(self, *arrays: Any) -> list[Any]:
+        """Convert arrays of integers to the floating-point dtype of the others, or to float32."""
+        dtypes = [self.dtype(x) for x in arrays]
+        target = next((dtype for dtype in dtypes if "float" in dtype), "float32")
+        return [
+            self.cast(x, target) if dtype.startswith(("int", "uint")) else x
+            for x, dtype in zip(arrays, dtypes, strict=True)
+        ]
 
     def check_instance(self, what: str, x: Any, need: str = "a tensor") -> None:
         check_instance(what, x, self.types, need)
@@ -236,6 +259,15 @@ class Arrays(ABC):
         dtype = self.dtype(x)
         if not dtype.startswith(("int", "uint")):
             raise TypeError(message(what, f"dtype {dtype}", "an integer dtype"))
+
+    def check_whole(self, what: str, kind: str, x: Any, read_values: bool = True) -> None:
+        """Check whole numbers; their dtype may be floating, as on D2L's pages."""
+        dtype = self.dtype(x)
+        if "float" not in dtype:
+            self.check_integer(what, x)
+        elif read_values and self.value_range(x % 1) not in (None, (0, 0)):
+            got, need = f"dtype {dtype} with fractions", f"whole numbers, of {kind}s"
+            raise ValueError(message(what, got, need))
 
     def check_attention(self, queries: Any, keys: Any, values: Any) -> None:
         """Check shapes (batch, queries, features), (batch, keys, features), (batch, keys, features)."""
@@ -268,6 +300,8 @@ class Arrays(ABC):
 
         ``size`` is the input size given to the layer, for a projection that does not store its own.
         """
+        if type(projection) not in self.layer_types:
+            return False
         expected_size, dtype = self.expected_input(projection, inputs)
         size = size or expected_size
         if size is not None:
@@ -285,13 +319,13 @@ class Arrays(ABC):
     ) -> Any:
         """Check a length for each example, or for each query; return them ``as_readable``.
 
-        ``in_range`` also checks their values, which on a GPU means waiting for them.
+        They may exceed the number of keys: then all keys are valid, as after a text was cut off. ``in_range`` also
+        checks their values, which on a GPU means waiting for them.
         """
         if valid_lens is None:
             return None
         batch, num_queries = self.shape(queries)[:2]
-        num_keys = self.shape(keys)[1]
-        return self._check_lens(valid_lens, batch, num_queries, num_keys, in_range)
+        return self._check_lens(valid_lens, batch, num_queries, in_range)
 
     def check_text_lens(self, valid_lens: Any, X: Any) -> Any:
         """Check a length for each example of ``X``, (batch, steps, features); return them ``as_readable``."""
@@ -347,20 +381,23 @@ class Arrays(ABC):
         """Check the arguments of ``masked_softmax``; return ``valid_lens`` ``as_readable``."""
         self.check_rank("X", X, ("batch", "queries", "keys"))
         self.check_floating("X", X)
-        return None if valid_lens is None else self._check_lens(valid_lens, *self.shape(X))
+        return None if valid_lens is None else self._check_lens(valid_lens, *self.shape(X)[:2])
 
     def _check_lens(
-        self, valid_lens: Any, batch: int, num_queries: int, num_keys: Any, in_range: bool = True
+        self, valid_lens: Any, batch: int, num_queries: int, in_range: bool = True
     ) -> Any:
         self.check_instance("valid_lens", valid_lens, "an integer tensor")
         lens = self.as_readable(valid_lens)
-        self.check_integer("valid_lens", lens)
+        self.check_whole("valid_lens", "length", lens, in_range)
         shape = tuple(self.shape(lens))
         if shape not in ((batch,), (batch, num_queries)):
             need = f"({batch},), a length per example, or ({batch}, {num_queries}), one per query"
             raise ValueError(message("valid_lens", f"shape {shape}", f"shape {need}"))
-        if in_range and not isinstance(num_keys, Unknown):
-            self._check_range("valid_lens", "length", lens, num_keys, "the number of keys")
+        limits = self.value_range(lens) if in_range else None
+        if limits is not None and limits[0] < 0:
+            raise ValueError(
+                message("valid_lens", f"a length of {limits[0]}", "lengths of at least 0")
+            )
         return lens
 
     def check_tokens(self, X: Any, vocab_size: int, what: str = "X") -> None:
@@ -399,12 +436,7 @@ class Arrays(ABC):
         """Check whole numbers from 0 to ``largest``; their dtype may be floating, as on D2L's pages."""
         self.check_rank(what, X, axes)
         numbers = self.as_readable(X)
-        dtype = self.dtype(numbers)
-        if "float" not in dtype:
-            self.check_integer(what, numbers)
-        elif self.value_range(numbers % 1) not in (None, (0, 0)):
-            need = f"whole numbers, of {kind}s"
-            raise ValueError(message(what, f"dtype {dtype} with fractions", need))
+        self.check_whole(what, kind, numbers)
         self._check_range(what, kind, numbers, largest, scope)
 
     def _check_range(self, what: str, kind: str, x: Any, largest: int, scope: str) -> None:
@@ -429,7 +461,7 @@ class Arrays(ABC):
         _check_last("Y_hat", logits_shape, "class")
         self.check_floating("Y_hat", Y_hat)
         labels = self.as_readable(Y)
-        self.check_integer("Y", labels)
+        self.check_whole("Y", "label", labels)
         rows, classes = logits_shape[:-1], logits_shape[-1]
         is_known = not any(isinstance(size, Unknown) for size in logits_shape + shape)
         if is_known and math.prod(rows) != math.prod(shape):
@@ -439,6 +471,15 @@ class Arrays(ABC):
             raise ValueError(message("Y", f"shape {shape}", "at least one label"))
         if not isinstance(classes, Unknown):
             self._check_range("Y", "label", labels, classes - 1, f"of {classes} classes")
+
+    def check_sentence_loss(self, pred: Any, label: Any) -> None:
+        """Check logits ``pred`` (batch, steps, vocab_size), and ``label`` (batch, steps)."""
+        self.check_rank("pred", pred, ("batch", "steps", "vocab_size"))
+        self.check_rank("label", label, ("batch", "steps"))
+        shape, label_shape = tuple(self.shape(pred))[:2], tuple(self.shape(label))
+        if shape != label_shape:
+            raise ValueError(message("label", f"shape {label_shape}", f"shape {shape}"))
+        self.check_floating("pred", pred)
 
     def check_encoding(self, X: Any, num_hiddens: int) -> None:
         """Check the input of a positional encoding."""
@@ -466,7 +507,8 @@ class Arrays(ABC):
             raise ValueError(message("X", f"shape {shape}", need))
         for what, x in (("X", X), ("Y", Y)):
             self.check_floating(what, x)
-            self._check_weights(what, x, None if norm is None else self.expected_input(norm, x)[1])
+            if type(norm) in self.layer_types:
+                self._check_weights(what, x, self.expected_input(norm, x)[1])
 
     def check_head_split(self, X: Any, num_heads: int) -> int:
         """Check features to be split into heads; return ``num_heads`` as an int."""
@@ -503,7 +545,7 @@ class Arrays(ABC):
         if len(shape) < 2:
             need = "at least 2 dimensions (batch, steps)"
             raise ValueError(message("X", f"shape {shape}", need))
-        self.check_integer("valid_len", lens)
+        self.check_whole("valid_len", "length", lens)
         if lens_shape != shape[:1]:
             need = f"shape ({shape[0]},), a length per example"
             raise ValueError(message("valid_len", f"shape {lens_shape}", need))

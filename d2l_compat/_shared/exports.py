@@ -1,6 +1,7 @@
 """The names that a framework's package exports, and helpful errors for names that it lacks.
 
-They are the names in ``__all__`` of its modules. Some modules are lazy: imported when one of their names is first used.
+They are the names in ``__all__`` of its modules, and those of ``borrowed``. Some modules are lazy: imported when one of
+their names is first used.
 """
 
 import ast
@@ -12,15 +13,27 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from d2l_compat._shared import borrowed
+
 COMMON_MODULE = "d2l_compat.common"
-# Names with an underscore that D2L's pages use, and their lazy modules. No star import includes them.
-PRIVATE_NAMES = {"_WikiTextDataset": "bert", "_get_batch_loss_bert": "bert", "_read_wiki": "bert"}
-# Packages that export Pillow's module Image, as D2L's do: its pages open images with it.
-PACKAGES_WITH_IMAGE = (".torch", ".paddle")
+# Names with an underscore that D2L has, and their lazy modules. No star import includes them.
+PRIVATE_NAMES = dict.fromkeys(
+    (
+        "_WikiTextDataset",
+        "_get_batch_loss_bert",
+        "_get_mlm_data_from_tokens",
+        "_get_next_sentence",
+        "_get_nsp_data_from_paragraph",
+        "_pad_bert_inputs",
+        "_read_wiki",
+        "_replace_mlm_tokens",
+    ),
+    "bert",
+)
 
 
 def list_names(package: str, lazy_modules: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the names of ``common`` and of the modules of a framework's package."""
+    """Yield the names of ``common``, those of the modules of a framework's package, and the borrowed ones."""
     for name, module in list(sys.modules.items()):
         is_submodule = name.startswith(f"{package}.")
         is_lazy = name.removeprefix(f"{package}.") in lazy_modules
@@ -28,6 +41,7 @@ def list_names(package: str, lazy_modules: Sequence[str] = ()) -> Iterator[str]:
             yield from getattr(module, "__all__", ())
     for lazy_module in lazy_modules:
         yield from _read_exports(package, lazy_module)
+    yield from borrowed.list_installed(package)
 
 
 @cache
@@ -46,20 +60,16 @@ def parse_exports(source: str) -> list[str]:
 
 
 def load_attribute(package: str, name: str, lazy_modules: Sequence[str] = ()) -> Any:
-    """Return an attribute that a package provides on first use: ``plt``, ``Image``, or a name of a lazy module.
+    """Return an attribute that a package provides on first use: a borrowed name, or a name of a lazy module.
 
-    Raises AttributeError with the nearest names.
+    Raises AttributeError with the nearest names, and ImportError for a borrowed name whose package is not installed.
     """
-    if name == "plt":
-        from d2l_compat._shared.plt import plt
-
-        return plt
-    if name == "Image" and package.endswith(PACKAGES_WITH_IMAGE):
-        from PIL import Image
-
-        return Image
     if name == "__all__":
         return list(list_names(package, lazy_modules))
+    if name in borrowed.get_paths(package):
+        value = borrowed.load(package, name)
+        setattr(sys.modules[package], name, value)  # so that Python finds it next time
+        return value
     if name.startswith("_") and PRIVATE_NAMES.get(name) not in lazy_modules:
         # Python itself looks such names up, so the error is Python's own.
         raise AttributeError(f"module {package!r} has no attribute {name!r}")

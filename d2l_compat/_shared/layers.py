@@ -240,5 +240,5 @@ class BERTModel(_LayerSignature):
         """Create the layers. Raises ValueError or TypeError as :class:`MultiHeadAttention` does."""
         super().__init__()
         names = ("hid_in_features", "mlm_in_features", "nsp_in_features")
-        features = {name: config.pop(name, config["num_hiddens"]) for name in names}
+        features = {name: config.pop(name, None) for name in names}
         self._make_layers(**features, **config)

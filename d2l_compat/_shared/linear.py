@@ -38,7 +38,7 @@ def check_rows(arrays: Arrays, data_arrays: Any, batch_size: Any, is_train: Any)
 def check_product(arrays: Arrays, X: Any, w: Any, b: Any) -> Any:
     """Check inputs (..., features), weights (features, outputs) or (features,), and a bias for the outputs.
 
-    Return the bias; a Python number is converted to a float.
+    Return the bias in a floating-point dtype.
     """
     arrays.check_instance("X", X)
     check_weights(arrays, w)
@@ -48,6 +48,7 @@ def check_product(arrays: Arrays, X: Any, w: Any, b: Any) -> Any:
     if not isinstance(b, arrays.types):
         arrays.check_floating("X and w", X, w)
         return _bias_number(arrays, b, X)
+    _, b = arrays.cast_integers(X, b)
     arrays.check_floating("X, w and b", X, w, b)
     outputs = (*arrays.shape(X)[:-1], *arrays.shape(w)[1:])
     try:
@@ -82,6 +83,7 @@ def check_data_arguments(arrays: Arrays, w: Any, b: Any, num_examples: Any) -> A
     size("num_examples", num_examples)
     if not isinstance(b, arrays.types):
         return _bias_number(arrays, b, w)
+    _, b = arrays.cast_integers(w, b)
     arrays.check_floating("w and b", w, b)
     if np.prod(arrays.shape(b)) != 1:
         raise ValueError(message("b", f"shape {tuple(arrays.shape(b))}", "one number"))

@@ -27,19 +27,17 @@ class HyperParameters:
     """Mixin whose ``save_hyperparameters`` turns the arguments of ``__init__`` into attributes."""
 
     def save_hyperparameters(self, ignore: Sequence[str] = ()) -> None:
-        """Save the caller's arguments as attributes, and together as ``self.hparams``.
+        """Save the caller's arguments and other local variables as attributes, and together as ``self.hparams``.
 
-        ``self``, the names in ``ignore`` and names with an underscore are skipped.
+        ``self``, the names in ``ignore`` and names that begin with an underscore are skipped.
         """
         frame = inspect.currentframe()
         assert frame is not None
         assert frame.f_back is not None
-        caller = inspect.getargvalues(frame.f_back)
-        names = [*caller.args, *filter(None, (caller.varargs, caller.keywords))]
         skipped = {"self", *ignore}
         self.hparams = {
-            name: caller.locals[name]
-            for name in names
+            name: value
+            for name, value in frame.f_back.f_locals.items()
             if name not in skipped and not name.startswith("_")
         }
         for name, value in self.hparams.items():

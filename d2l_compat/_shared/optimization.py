@@ -93,11 +93,13 @@ def train(
     num_batches = count_batches("data_iter", data_iter)
     animator = Animator("epoch", "loss", xlim=[0, num_epochs], ylim=[0.22, 0.35])
     examples = 0
+    losses: list[float] = []
     timer = Timer()
 
     def measure(epoch: float) -> None:
         timer.stop()
-        animator.add(epoch, loss())
+        losses.append(loss())
+        animator.add(epoch, losses[-1])
         timer.start()
 
     for epoch in range(num_epochs):
@@ -108,6 +110,5 @@ def train(
                 measure(epoch + batch / num_batches)
     if not timer.times:  # there were too few examples
         measure(num_epochs)
-    losses = animator.Y[0]
     print(f"loss: {losses[-1]:.3f}, {timer.sum() / num_epochs:.3f} sec/epoch")
     return timer.cumsum(), losses

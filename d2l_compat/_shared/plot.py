@@ -274,7 +274,7 @@ def show_images(
     """Show images in a grid, row by row; return its axes, a flat array.
 
     Each image is an array, shape (height, width) or (height, width, channels); ``scale`` is its height and width
-    in inches. Images that do not fit into the grid are omitted.
+    in inches. Images that do not fit into the grid are omitted; cells without an image stay empty.
     Raises ValueError for fewer titles than images in the grid, TypeError for images that are not numeric.
     """
     num_rows, num_cols = size("num_rows", num_rows), size("num_cols", num_cols)
@@ -286,11 +286,14 @@ def show_images(
     figsize = (num_cols * scale, num_rows * scale)
     axes = pyplot().subplots(num_rows, num_cols, figsize=figsize, squeeze=False)[1].flatten()
     for i, axis in enumerate(axes):
-        axis.axis("off")
-        if i < len(images):
-            axis.imshow(images[i])
-            if titles:
-                axis.set_title(titles[i])
+        if i >= len(images):
+            axis.axis("off")
+            continue
+        axis.imshow(images[i])
+        axis.xaxis.set_visible(False)
+        axis.yaxis.set_visible(False)
+        if titles:
+            axis.set_title(titles[i])
     write_chinese(axes[0].figure)
     return axes
 

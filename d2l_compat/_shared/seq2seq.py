@@ -10,6 +10,7 @@ from d2l_compat._shared.data.text import Vocab, fit_length
 from d2l_compat._shared.data.translation import BOS, EOS, PAD
 from d2l_compat._shared.measuring import Accumulator, Timer
 from d2l_compat._shared.training import undefined_method_error
+from d2l_compat._shared.weights import assignable
 
 VOCAB = "a vocabulary, such as a Vocab"
 BATCHES = "batches of 4 tensors: sources, their lengths, targets, their lengths"
@@ -46,13 +47,17 @@ class Decoder:
         raise undefined_method_error(self, "forward")
 
 
+class UndefinedWeightsError(NotImplementedError, AttributeError):
+    """The error for a decoder without ``attention_weights``: ``hasattr`` returns False."""
+
+
 class AttentionDecoder:
     """Mixin for decoders with attention."""
 
-    @property
+    @assignable
     def attention_weights(self) -> Any:
-        """The weights of the last call; subclasses define it."""
-        raise undefined_method_error(self, "attention_weights")
+        """Weights of the last call; subclasses define or assign them."""
+        raise UndefinedWeightsError(undefined_method_error(self, "attention_weights"))
 
 
 class EncoderDecoder:

@@ -158,6 +158,10 @@ def parse_arguments(init: Init) -> Init:
     return wraps(init)(parse_overloads(init))  # type: ignore[return-value]
 
 
+# Sizes in the long signature of an encoder block, which follow from ``num_hiddens``.
+DERIVED_SIZES = "key_size", "query_size", "value_size", "norm_shape", "ffn_num_input"
+
+
 def attention_arguments(block: dict[str, Any]) -> dict[str, Any]:
     """Return those arguments of an encoder block that its ``MultiHeadAttention`` needs."""
     names = ("key_size", "query_size", "value_size", "num_hiddens", "num_heads", "dropout")
@@ -173,12 +177,9 @@ def ffn_arguments(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def bert_block_arguments(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a BERT encoder's blocks; sizes missing in ``config`` are ``num_hiddens``."""
-    names = ("num_hiddens", "ffn_num_hiddens", "num_heads", "dropout")
-    optional_names = ("key_size", "query_size", "value_size", "norm_shape", "ffn_num_input")
-    arguments = {name: config[name] for name in names}
-    sizes = {name: config.get(name, config["num_hiddens"]) for name in optional_names}
-    return sizes | arguments | {"use_bias": True}
+    """Return the arguments of a BERT encoder's blocks, without sizes that ``config`` lacks."""
+    names = ("num_hiddens", "ffn_num_hiddens", "num_heads", "dropout", *DERIVED_SIZES)
+    return {name: config[name] for name in names if name in config} | {"use_bias": True}
 
 
 def _format_signature(declared: Signature) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sized
 from types import ModuleType
 from typing import Any, Protocol
 
+from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.boards import ProgressBoard
-from d2l_compat._shared.checks import integer, message, real
+from d2l_compat._shared.checks import check_methods, integer, message, real
 from d2l_compat._shared.oo_design import HyperParameters
 
 
@@ -38,7 +39,8 @@ class Model(HyperParameters):
     def plot(self, key: str, value: Any, train: bool) -> None:
         """Draw ``value``, a number from training or from validation, at the current epoch.
 
-        Raises RuntimeError if the model has no ``Trainer``.
+        The board's ``draw`` gets a NumPy array of shape (), without gradient. Raises RuntimeError if the model has no
+        ``Trainer``.
         """
         trainer = getattr(self, "trainer", None)
         if trainer is None:
@@ -51,8 +53,9 @@ class Model(HyperParameters):
         else:
             x = trainer.epoch + 1
             n = trainer.num_val_batches / self.plot_valid_per_epoch
+        label = f"{'train' if train else 'val'}_{key}"
         # If there are fewer batches than points, each batch is a point.
-        self.board.draw(x, value, f"{'train' if train else 'val'}_{key}", max(1, int(n)))
+        self.board.draw(x, to_numpy("value", value), label, every_n=max(1, int(n)))
 
 
 class Steps(Model):
@@ -143,17 +146,17 @@ class Trainer(HyperParameters):
         ``gradient_clip_val`` is the greatest norm that all gradients together may have, 0 for no limit.
         Raises TypeError or ValueError for ``max_epochs`` below 1, or any of the others below 0.
         """
+        self.save_hyperparameters()
         integer("max_epochs", max_epochs, 1)
         integer("num_gpus", num_gpus, 0)
         need = "a number of at least 0"
         if not real("gradient_clip_val", gradient_clip_val, need) >= 0:
             raise ValueError(message("gradient_clip_val", gradient_clip_val, need))
-        self.save_hyperparameters()
         available = min(num_gpus, self.devices.num_gpus())
         self.gpus = [self.devices.gpu(i) for i in range(available)]
 
     def fit(self, model: Any, data: Any) -> None:
-        """Train ``model`` on ``data``. Raises TypeError if these are not a Module and a DataModule."""
+        """Train ``model`` on ``data``. Raises TypeError if these lack methods of a Module and of a DataModule."""
         self.prepare_data(data)
         self.prepare_model(model)
         self.optim = model.configure_optimizers()
@@ -167,8 +170,7 @@ class Trainer(HyperParameters):
 
     def prepare_data(self, data: Any) -> None:
         """Get the data loaders of ``data``."""
-        if not isinstance(data, DataModule):
-            raise TypeError(message("data", type(data).__name__, "a DataModule"))
+        check_methods("data", data, "a DataModule", "train_dataloader", "val_dataloader")
         self.train_dataloader: Batches = data.train_dataloader()
         self.val_dataloader: Batches | None = data.val_dataloader()
         self.num_train_batches = len(self.train_dataloader)
@@ -176,10 +178,10 @@ class Trainer(HyperParameters):
 
     def prepare_model(self, model: Any) -> None:
         """Connect ``model`` with this trainer."""
-        if not isinstance(model, Model):
-            raise TypeError(message("model", type(model).__name__, "a Module"))
+        check_methods("model", model, "a Module", "configure_optimizers", "training_step")
         model.trainer = self
-        model.board.xlim = [0, self.max_epochs]
+        if hasattr(model, "board"):
+            model.board.xlim = [0, self.max_epochs]
         self.model = model
 
     def prepare_batch(self, batch: Any) -> Any:

@@ -1,7 +1,7 @@
 """``d2l.jax`` on today's JAX and Flax: ``from d2l_compat import jax as d2l``.
 
 Attention layers and positional encodings are in ``attention``, ``additive`` and ``relative``, models
-built of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
+built of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``datasets``, device
 helpers in ``devices``, array functions and ``get_key`` in ``tensors``, the cost of layers in
 ``counting``. Plots are the same for every framework. What D2L's chapters on other subjects use is in the
 modules that ``LAZY_MODULES`` lists.
@@ -18,7 +18,7 @@ from d2l_compat.common import *
 from d2l_compat.jax.additive import *
 from d2l_compat.jax.attention import *
 from d2l_compat.jax.counting import *
-from d2l_compat.jax.data import *
+from d2l_compat.jax.datasets import *
 from d2l_compat.jax.devices import *
 from d2l_compat.jax.relative import *
 from d2l_compat.jax.seq2seq import *

@@ -16,6 +16,7 @@ Array: TypeAlias = jax.Array | NDArray[Any]
 
 class _Arrays(Arrays):
     types = (jax.Array, np.ndarray)
+    layer_types = (nn.Dense,)
 
     def dtype(self, x: Array) -> str:
         return str(x.dtype)

@@ -43,8 +43,9 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> jax.Array:
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a separate
-        length for each query; None means all keys.
+        Whole numbers of at least 0, of an integer or floating-point dtype, shape (batch,), or (batch,
+        queries) for a separate length for each query; beyond the number of keys they, and None, mean
+        all keys.
 
     Returns
     -------

@@ -172,7 +172,8 @@ class GRU(nn.Module):
         for i in range(self.num_layers):
             if i > 0:
                 outputs = nn.Dropout(self.dropout)(outputs, deterministic=not training)
-            layer = nn.RNN(nn.GRUCell(self.num_hiddens), time_major=True, return_carry=True)
+            cell = nn.GRUCell(self.num_hiddens, name=f"ScanGRUCell_{i}")  # D2L's name
+            layer = nn.RNN(cell, time_major=True, return_carry=True)
             initial_state = None if state is None else state[i]
             last_state, outputs = layer(outputs, initial_carry=initial_state)
             states.append(last_state)
@@ -180,7 +181,7 @@ class GRU(nn.Module):
 
     def _num_inputs(self) -> int | None:
         """Return the input size of the weights, or None before they are initialized."""
-        weights: Any = self.get_variable("params", "GRUCell_0")
+        weights: Any = self.get_variable("params", "ScanGRUCell_0")
         return None if weights is None else weights["ir"]["kernel"].shape[0]
 
 

@@ -119,7 +119,8 @@ class Classifier(Module):
             rngs={"dropout": state.dropout_rng},
         )
         arrays.check_labels(Y_hat, Y)
-        labels = Y.reshape(-1, 1).astype(jnp.int32)
+        # A fraction is no label; its loss is NaN, as that of a label outside the classes.
+        labels = jnp.where(Y % 1 == 0, Y, Y_hat.shape[-1]).reshape(-1, 1).astype(jnp.int32)
         log_probabilities = jax.nn.log_softmax(Y_hat.reshape(-1, Y_hat.shape[-1]))
         losses = -jnp.take_along_axis(log_probabilities, labels, axis=1).squeeze(1)
         return losses.mean() if averaged else losses, changed
@@ -168,7 +169,7 @@ class Trainer(shared.Trainer):
         """Train ``model`` on ``data``, from parameters initialized with ``key``, or ``get_key()``.
 
         The model's attribute ``training`` is True in training and False in validation. Raises
-        TypeError if the arguments are not a Module and a DataModule.
+        TypeError if the arguments lack methods of a Module and of a DataModule.
         """
         from d2l_compat.jax._state import TrainState
 
@@ -176,7 +177,7 @@ class Trainer(shared.Trainer):
         self.prepare_model(model)
         self.optim = model.configure_optimizers()
         params_key, dropout_key = jax.random.split(get_key() if key is None else key)
-        inputs = self.prepare_batch(next(iter(self.train_dataloader))[:-1])
+        inputs = self.prepare_batch(next(iter(self.train_dataloader)))[:-1]
         keys = {"params": params_key, "dropout": dropout_key}
         variables = self._to_device(model.apply_init(inputs, key=keys))
         self.state = TrainState.create(

@@ -4,7 +4,7 @@ They do the same as in PyTorch, but in the style of MLX: layers are ``mlx.nn.Mod
 from ``nn.value_and_grad`` and random numbers from ``mx.random``; and nothing is computed before it is
 read or evaluated with ``mx.eval``. Attention layers and positions are in ``attention``, ``additive``
 and ``relative``, models made of them in ``transformer`` and ``seq2seq``, training in ``training``,
-data sets in ``data``, device helpers in ``devices``, array functions in ``tensors``, the cost of a
+data sets in ``datasets``, device helpers in ``devices``, array functions in ``tensors``, the cost of a
 layer in ``counting``; plots are the same for every framework.
 """
 
@@ -19,7 +19,7 @@ from d2l_compat.common import *
 from d2l_compat.mlx.additive import *
 from d2l_compat.mlx.attention import *
 from d2l_compat.mlx.counting import *
-from d2l_compat.mlx.data import *
+from d2l_compat.mlx.datasets import *
 from d2l_compat.mlx.devices import *
 from d2l_compat.mlx.relative import *
 from d2l_compat.mlx.seq2seq import *

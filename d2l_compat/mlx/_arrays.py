@@ -12,9 +12,13 @@ from d2l_compat._shared.checks import Arrays
 
 class _Arrays(Arrays):
     types = (mx.array,)
+    layer_types: tuple[type, ...] = (nn.Linear, nn.LayerNorm)
 
     def dtype(self, x: mx.array) -> str:
         return str(x.dtype).removeprefix("mlx.core.")
+
+    def cast(self, x: mx.array, dtype: str) -> mx.array:
+        return x.astype(getattr(mx, dtype))
 
     def value_range(self, x: mx.array) -> tuple[float, float] | None:
         values = read_values(x) if x.size else None

@@ -47,8 +47,8 @@ def _visible_keys(num_keys: int, lens: mx.array | None) -> tuple[int, mx.array |
     values = None if lens is None else read_values(lens)
     if values is None:
         return num_keys, lens
-    longest = int(values.max())
-    return longest, None if values.min() == longest else lens
+    longest = min(int(values.max()), num_keys)
+    return longest, None if values.min() >= longest else lens
 
 
 # Each block depends on the previous block's result. Otherwise MLX, which schedules work ahead, would

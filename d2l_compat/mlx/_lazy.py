@@ -8,6 +8,7 @@ import mlx.core as mx
 from mlx import nn
 
 from d2l_compat.mlx import _blockwise
+from d2l_compat.mlx._arrays import arrays
 
 
 def linear(inputs: int | None, outputs: int, bias: bool = True) -> nn.Linear:
@@ -48,6 +49,9 @@ class LazyLinear(Linear):
 
     def _extra_repr(self) -> str:
         return super()._extra_repr() if "weight" in self else f"output_dims={self.outputs}"
+
+
+arrays.layer_types += (Linear, LazyLinear)
 
 
 def infer_sizes(model: nn.Module, call: Callable[[], Any]) -> None:

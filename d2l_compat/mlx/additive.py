@@ -6,6 +6,7 @@ import mlx.core as mx
 from mlx import nn
 
 from d2l_compat._shared import checks, layers
+from d2l_compat._shared.weights import AssignableWeights, assignable, select_assigned
 from d2l_compat.mlx._arrays import arrays
 from d2l_compat.mlx._dropout import Dropout
 from d2l_compat.mlx._lazy import linear
@@ -14,7 +15,7 @@ from d2l_compat.mlx.attention import masked_softmax
 __all__ = ["AdditiveAttention"]
 
 
-class AdditiveAttention(layers.AdditiveAttention, nn.Module):
+class AdditiveAttention(AssignableWeights, layers.AdditiveAttention, nn.Module):
     """Additive attention: a key's score is w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` infers the sizes of queries and keys from its first
@@ -30,11 +31,11 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Module):
         key_size: int | None = None,
         query_size: int | None = None,
     ) -> None:
-        self.W_q = linear(query_size, num_hiddens, bias=False)
         self.W_k = linear(key_size, num_hiddens, bias=False)
+        self.W_q = linear(query_size, num_hiddens, bias=False)
         self.w_v = nn.Linear(num_hiddens, 1, bias=False)
         self.dropout = Dropout(dropout)
-        self._weights: mx.array | None = None
+        self._last: mx.array | None = None
 
     def __call__(
         self,
@@ -55,19 +56,19 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Module):
         arrays.check_projection("keys", keys, self.W_k)
         features = self.W_q(queries)[:, :, None] + self.W_k(keys)[:, None]
         scores = self.w_v(mx.tanh(features)).squeeze(-1)
-        self._weights = masked_softmax(scores, valid_lens)
-        return self.dropout(self._weights) @ values
+        self._last = masked_softmax(scores, valid_lens)
+        return self.dropout(self._last) @ values
 
-    @property
+    @assignable
     def attention_weights(self) -> mx.array:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        Raises RuntimeError before the first call.
+        Raises AttributeError before the first call.
         """
-        if self._weights is None:
-            raise RuntimeError(checks.NOT_CALLED)
-        return self._weights
+        if self._last is None:
+            raise AttributeError(checks.NOT_CALLED)
+        return self._last
 
     def __getstate__(self) -> dict[str, Any]:
         # A copied or loaded layer has not been called yet.
-        return {**self.__dict__, "_weights": None}
+        return {**self.__dict__, "_last": select_assigned(self._last)}

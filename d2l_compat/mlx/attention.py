@@ -24,6 +24,7 @@ from mlx import nn
 from numpy.typing import NDArray
 
 from d2l_compat._shared import checks, encoding, layers
+from d2l_compat._shared.weights import AssignableWeights, assignable, select_assigned
 from d2l_compat.mlx import _blockwise
 from d2l_compat.mlx._arrays import arrays
 from d2l_compat.mlx._dropout import Dropout
@@ -47,8 +48,9 @@ def masked_softmax(X: mx.array, valid_lens: mx.array | None = None) -> mx.array:
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for one length
-        per query; None means every key.
+        Whole numbers of at least 0, of an integer or floating-point dtype, shape (batch,), or (batch,
+        queries) for a separate length for each query; beyond the number of keys they, and None, mean
+        all keys.
 
     Returns
     -------
@@ -76,7 +78,7 @@ class _Call:
     score_bias: mx.array | None
 
 
-class DotProductAttention(nn.Module):
+class DotProductAttention(AssignableWeights, nn.Module):
     """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
 
     On a GPU it uses ``mx.fast.scaled_dot_product_attention``, a fused kernel. On a CPU, where that
@@ -125,26 +127,26 @@ class DotProductAttention(nn.Module):
             return self.dropout(self.attention_weights) @ values
         return _pool(queries, keys, values, lens)
 
-    @property
+    @assignable
     def attention_weights(self) -> mx.array:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
         They are computed from the arguments of that call, which must not have been changed in
         place since. After a call inside ``mx.compile`` or ``mx.vmap`` they cannot be read. Raises
-        RuntimeError before the first call.
+        AttributeError before the first call.
         """
         if self._last is None:
-            raise RuntimeError(checks.NOT_CALLED)
+            raise AttributeError(checks.NOT_CALLED)
         queries, keys = self._last.queries, self._last.keys
         scores = (queries / math.sqrt(queries.shape[-1])) @ keys.swapaxes(1, 2)
         return _masked_softmax(scores, self._last.lens, self._last.score_bias)
 
     def __getstate__(self) -> dict[str, Any]:
         # A copied or loaded layer has not been called yet.
-        return {**self.__dict__, "_last": None}
+        return {**self.__dict__, "_last": select_assigned(self._last)}
 
 
-class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
+class MultiHeadAttention(AssignableWeights, layers.MultiHeadAttention, nn.Module):
     """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
 
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` infers the sizes of
@@ -208,6 +210,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         if score_bias is not None:  # in the projections' dtype, which may be wider
             bias_per_head = self._bias_per_head(score_bias, len(queries))
             masks["score_bias"] = bias_per_head.astype(projected.dtype)
+        self._last = None  # forget weights that were assigned
         pooled = self.attention(
             self.transpose_qkv(projected),
             self.transpose_qkv(self.W_k(keys)),
@@ -217,11 +220,11 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         )
         return self.W_o(self.transpose_output(pooled))
 
-    @property
+    @assignable
     def attention_weights(self) -> mx.array:
         """Weights of the last call, before dropout, shape (batch, heads, queries, keys).
 
-        Raises RuntimeError before the first call.
+        Raises AttributeError before the first call.
         """
         weights = self.attention.attention_weights
         batch = weights.shape[0] // self.num_heads

@@ -9,6 +9,7 @@ from mlx import nn, optimizers
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
+from d2l_compat._shared.weights import AssignableWeights
 from d2l_compat.mlx._arrays import arrays
 from d2l_compat.mlx._dropout import Dropout
 from d2l_compat.mlx._lazy import infer_sizes
@@ -20,6 +21,7 @@ __all__ = [
     "Decoder",
     "Encoder",
     "EncoderDecoder",
+    "MaskedSoftmaxCELoss",
     "Seq2Seq",
     "Seq2SeqEncoder",
     "init_seq2seq",
@@ -45,7 +47,7 @@ class Decoder(shared.Decoder, nn.Module):
         return self.forward(X, state)
 
 
-class AttentionDecoder(shared.AttentionDecoder, Decoder):
+class AttentionDecoder(AssignableWeights, shared.AttentionDecoder, Decoder):
     """The base class of decoders with attention: define ``attention_weights`` as well."""
 
 
@@ -106,10 +108,10 @@ class GRU(Module):
         Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()
+        self.save_hyperparameters()
         inputs, hiddens, layers = shared.recurrent_sizes(
             dropout, num_inputs=num_inputs, num_hiddens=num_hiddens, num_layers=num_layers
         )
-        self.save_hyperparameters()
         self.dropout_layer = Dropout(dropout)
         self.rnn = [nn.GRU(hiddens if layer else inputs, hiddens) for layer in range(layers)]
 
@@ -220,6 +222,20 @@ def sequence_mask(X: mx.array, valid_len: mx.array, value: float = 0) -> mx.arra
     return mx.where(is_past, mx.array(value, X.dtype), X)
 
 
+class MaskedSoftmaxCELoss(nn.Module):
+    """The softmax cross-entropy of sentences, without padding.
+
+    For logits ``pred`` (batch, steps, vocab_size), tokens ``label`` (batch, steps) and lengths ``valid_len`` (batch,),
+    it returns each example's mean over all steps, (batch,); steps past its length contribute 0. Raises ValueError or
+    TypeError for a wrong shape or dtype.
+    """
+
+    def __call__(self, pred: mx.array, label: mx.array, valid_len: mx.array) -> mx.array:
+        arrays.check_sentence_loss(pred, label)
+        losses = nn.losses.cross_entropy(pred, label.astype(mx.int32))
+        return sequence_mask(losses, valid_len).mean(axis=1)
+
+
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: mx.Device
 ) -> None:
@@ -232,11 +248,12 @@ def train_seq2seq(
     init_all(net)
     net.train()
     optimizer = adam(lr)
+    masked_loss = MaskedSoftmaxCELoss()
 
     def loss(X: mx.array, X_lens: mx.array, Y: mx.array, Y_lens: mx.array) -> mx.array:
         bos = mx.full((len(Y), 1), tgt_vocab[shared.BOS], Y.dtype)
         decoder_inputs = mx.concatenate([bos, Y[:, :-1]], axis=1)
-        return _masked_loss(shared.discard_state(net(X, decoder_inputs, X_lens)), Y, Y_lens).sum()
+        return masked_loss(shared.discard_state(net(X, decoder_inputs, X_lens)), Y, Y_lens).sum()
 
     def step(batch: Any) -> tuple[mx.array, mx.array]:
         infer_sizes(net, lambda: loss(*batch))
@@ -274,12 +291,6 @@ def predict_seq2seq(
             net.decoder, state, bos, _pick_likeliest, num_steps, save_attention_weights, eos
         )
     return shared.join_tokens(tokens, tgt_vocab), weights
-
-
-def _masked_loss(Y_hat: mx.array, Y: mx.array, lens: mx.array) -> mx.array:
-    """Return each example's mean cross-entropy over all steps; steps past its length contribute 0."""
-    losses = nn.losses.cross_entropy(Y_hat, Y.astype(mx.int32))
-    return sequence_mask(losses, lens).mean(axis=1)
 
 
 @contextmanager

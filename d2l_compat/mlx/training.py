@@ -57,7 +57,7 @@ class Classifier(shared.ClassifierSteps, Module):
         arrays.check_labels(Y_hat, Y)
         logits = Y_hat.reshape(-1, Y_hat.shape[-1])
         reduction: Any = "mean" if averaged else "none"
-        return nn.losses.cross_entropy(logits, Y.flatten(), reduction=reduction)
+        return nn.losses.cross_entropy(logits, Y.flatten().astype(mx.int32), reduction=reduction)
 
     def layer_summary(self, X_shape: tuple[int, ...]) -> None:
         """Print the shape after each layer of ``self.net``, for an input of shape ``X_shape``."""
@@ -93,7 +93,7 @@ class Trainer(shared.Trainer):
     def run_epochs(self) -> None:
         batch = next(iter(self.train_dataloader), None)
         if batch is not None:
-            infer_sizes(self.model, lambda: self.model(*batch[:-1]))
+            infer_sizes(self.model, lambda: self.model(*self.prepare_batch(batch)[:-1]))
         with self._on_device():
             super().run_epochs()
 

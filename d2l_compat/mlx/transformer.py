@@ -11,6 +11,7 @@ import mlx.core as mx
 from mlx import nn
 
 from d2l_compat._shared import checks, layers, signatures
+from d2l_compat._shared.weights import AssignableWeights, assignable
 from d2l_compat.mlx._arrays import arrays
 from d2l_compat.mlx._dropout import Dropout
 from d2l_compat.mlx._lazy import linear
@@ -96,7 +97,7 @@ class TransformerEncoderBlock(layers.TransformerEncoderBlock, nn.Module):
 EncoderBlock = TransformerEncoderBlock  # D2L 0.17's name
 
 
-class TransformerEncoder(layers.TransformerEncoder, Encoder):
+class TransformerEncoder(AssignableWeights, layers.TransformerEncoder, Encoder):
     """Embedding, positional encoding, and ``num_blks`` encoder blocks.
 
     ``TransformerEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout,
@@ -117,15 +118,16 @@ class TransformerEncoder(layers.TransformerEncoder, Encoder):
         outweigh it.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
+        self._last = None  # forget weights that were assigned
         X = self.pos_encoding(self.embedding(X.astype(mx.int32)) * math.sqrt(self.num_hiddens))
         for block in self.blks:
             X = block(X, valid_lens)
         return X
 
-    @property
+    @assignable
     def attention_weights(self) -> list[mx.array]:
         """Weights of the last call, an array of shape (batch * heads, steps, steps) for each block.
 
-        Raises RuntimeError before the first call.
+        Raises AttributeError before the first call.
         """
         return [block.attention.attention.attention_weights for block in self.blks]

@@ -1,7 +1,7 @@
 """``d2l.mxnet`` on MXNet 1.9.1: ``from d2l_compat import mxnet as d2l``.
 
 Attention layers and positional encodings are in ``attention``, ``additive`` and ``relative``, models
-built of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
+built of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``datasets``, device
 helpers in ``devices``, tensor functions in ``tensors``, the cost of layers in ``counting``. Plots are
 the same for every framework. What D2L's chapters on other subjects use is in the modules that ``LAZY_MODULES`` lists.
 
@@ -25,7 +25,7 @@ from d2l_compat.common import *
 from d2l_compat.mxnet.additive import *
 from d2l_compat.mxnet.attention import *
 from d2l_compat.mxnet.counting import *
-from d2l_compat.mxnet.data import *
+from d2l_compat.mxnet.datasets import *
 from d2l_compat.mxnet.devices import *
 from d2l_compat.mxnet.relative import *
 from d2l_compat.mxnet.seq2seq import *

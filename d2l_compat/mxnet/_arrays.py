@@ -12,6 +12,7 @@ from d2l_compat._shared.checks import Arrays
 
 class _Arrays(Arrays):
     types = (np.ndarray,)
+    layer_types = (nn.Dense, nn.LayerNorm)
 
     def dtype(self, x: Any) -> str:
         return onp.dtype(x.dtype).name

@@ -4,6 +4,7 @@ from mxnet import np, npx
 from mxnet.gluon import nn
 
 from d2l_compat._shared import checks, layers
+from d2l_compat._shared.weights import assignable
 from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet._dropout import Dropout
 from d2l_compat.mxnet.attention import dense, masked_softmax
@@ -26,11 +27,11 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Block):
         key_size: int | None = None,
         query_size: int | None = None,
     ) -> None:
-        self.W_q = dense(query_size, num_hiddens, bias=False)
         self.W_k = dense(key_size, num_hiddens, bias=False)
-        self.w_v = dense(num_hiddens, 1, bias=False)
+        self.W_q = dense(query_size, num_hiddens, bias=False)
+        self.w_v = dense(query_size and num_hiddens, 1, bias=False)
         self.dropout = Dropout(dropout)
-        self._weights: np.ndarray | None = None
+        self._last: np.ndarray | None = None
 
     def __call__(
         self,
@@ -62,15 +63,15 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Block):
         arrays.check_valid_lens(valid_lens, queries, keys)
         features = np.expand_dims(self.W_q(queries), 2) + np.expand_dims(self.W_k(keys), 1)
         scores = self.w_v(np.tanh(features)).squeeze(-1)
-        self._weights = masked_softmax(scores, valid_lens)
-        return npx.batch_dot(self.dropout(self._weights), values)
+        self._last = masked_softmax(scores, valid_lens)
+        return npx.batch_dot(self.dropout(self._last), values)
 
-    @property
+    @assignable
     def attention_weights(self) -> np.ndarray:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        Raises RuntimeError before the first call.
+        Raises AttributeError before the first call.
         """
-        if self._weights is None:
-            raise RuntimeError(checks.NOT_CALLED)
-        return self._weights
+        if self._last is None:
+            raise AttributeError(checks.NOT_CALLED)
+        return self._last

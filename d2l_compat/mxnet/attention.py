@@ -23,6 +23,7 @@ from mxnet.gluon import nn
 from numpy.typing import NDArray
 
 from d2l_compat._shared import checks, encoding, signatures
+from d2l_compat._shared.weights import assignable
 from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet._dropout import Dropout
 
@@ -44,8 +45,9 @@ def masked_softmax(X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.nd
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Whole numbers from 0 to the number of keys, of an integer or floating-point dtype, shape
-        (batch,), or (batch, queries) for a separate length for each query; None means all keys.
+        Whole numbers of at least 0, of an integer or floating-point dtype, shape (batch,), or (batch,
+        queries) for a separate length for each query; beyond the number of keys they, and None, mean
+        all keys.
 
     Returns
     -------
@@ -73,7 +75,7 @@ class DotProductAttention(nn.Block):
         checks.check_dropout(dropout)
         super().__init__()
         self.dropout = Dropout(dropout)
-        self._weights: np.ndarray | None = None
+        self._last: np.ndarray | None = None
 
     def __call__(
         self,
@@ -115,20 +117,18 @@ class DotProductAttention(nn.Block):
         arrays.check_score_bias(score_bias, queries, keys)
         scaled = queries / math.sqrt(queries.shape[-1])  # cheaper than scaling the scores
         scores = npx.batch_dot(scaled, keys, transpose_b=True)
-        self._weights = _softmax(
-            scores, _combine_lens(lens, scores) if causal else lens, score_bias
-        )
-        return npx.batch_dot(self.dropout(self._weights), values)
+        self._last = _softmax(scores, _combine_lens(lens, scores) if causal else lens, score_bias)
+        return npx.batch_dot(self.dropout(self._last), values)
 
-    @property
+    @assignable
     def attention_weights(self) -> np.ndarray:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        Raises RuntimeError before the first call.
+        Raises AttributeError before the first call.
         """
-        if self._weights is None:
-            raise RuntimeError(checks.NOT_CALLED)
-        return self._weights
+        if self._last is None:
+            raise AttributeError(checks.NOT_CALLED)
+        return self._last
 
 
 class MultiHeadAttention(nn.Block):
@@ -181,7 +181,8 @@ class MultiHeadAttention(nn.Block):
         self.W_q = dense(query_size, num_hiddens, use_bias)
         self.W_k = dense(key_size, num_hiddens, use_bias)
         self.W_v = dense(value_size, num_hiddens, use_bias)
-        self.W_o = dense(num_hiddens, num_hiddens, use_bias)
+        # As in D2L, the short signature leaves this size, too, to the first call.
+        self.W_o = dense(query_size and num_hiddens, num_hiddens, use_bias)
 
     def __call__(
         self,
@@ -231,6 +232,7 @@ class MultiHeadAttention(nn.Block):
             if score_bias.ndim > 2:
                 score_bias = self._repeat_per_head(score_bias, batch, score_bias.shape[-2:])
             masks["score_bias"] = score_bias
+        self._last = None  # forget weights that were assigned
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
             self.transpose_qkv(self.W_k(keys)),
@@ -240,11 +242,11 @@ class MultiHeadAttention(nn.Block):
         )
         return self.W_o(self.transpose_output(pooled))
 
-    @property
+    @assignable
     def attention_weights(self) -> np.ndarray:
         """Weights of the last call, before dropout, shape (batch, heads, queries, keys).
 
-        Raises RuntimeError before the first call.
+        Raises AttributeError before the first call.
         """
         weights = self.attention.attention_weights
         batch = weights.shape[0] // self.num_heads
@@ -360,7 +362,7 @@ def _softmax(
         length = lens
     else:
         per_query = onp.broadcast_to(lens if lens.ndim == 2 else lens[:, None], X.shape[:2])
-        length = np.array(per_query, dtype="int32", ctx=X.ctx)
+        length = np.array(onp.minimum(per_query, num_keys), dtype="int32", ctx=X.ctx)
     if score_bias is not None:
         X = X + score_bias
         # MXNet's softmax returns NaN for a row of minus infinities, but zeros for a length of 0.

@@ -17,6 +17,10 @@ __all__ = ["BERTEncoder", "BERTModel", "MaskLM", "NextSentencePred", "load_data_
 Arrays = Sequence[np.ndarray]
 
 _read_wiki = wiki.read
+_get_next_sentence = wiki.draw_sentence
+_get_nsp_data_from_paragraph = wiki.draw_pairs
+_replace_mlm_tokens = wiki.replace_tokens
+_get_mlm_data_from_tokens = wiki.mask_tokens
 
 
 class BERTEncoder(nn.Block):
@@ -206,6 +210,14 @@ def _to_tensor(x: Any) -> np.ndarray:
 def _int64_to_int32(x: Any) -> Any:
     """Cast a NumPy array of int64 to int32; return any other array unchanged."""
     return x.astype("int32") if x.dtype == "int64" else x
+
+
+def _pad_bert_inputs(
+    examples: Sequence[Any], max_len: int, vocab: Vocab
+) -> tuple[list[np.ndarray], ...]:
+    """Return the arrays of ``wiki.pad_inputs`` as lists with a tensor for each example."""
+    columns = wiki.pad_inputs(examples, max_len, vocab)
+    return tuple([*_to_tensor(column)] for column in columns)
 
 
 class _WikiTextDataset(wiki.WikiText, gluon.data.Dataset):

@@ -7,7 +7,13 @@ from mxnet import autograd, gluon, np
 
 from d2l_compat._shared import classification
 from d2l_compat._shared import parallel as shared
-from d2l_compat._shared.checks import check_callable, check_instance, format_value, message
+from d2l_compat._shared.checks import (
+    check_callable,
+    check_instance,
+    check_methods,
+    format_value,
+    message,
+)
 from d2l_compat.common import accuracy
 from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet.devices import try_all_gpus
@@ -88,7 +94,7 @@ def train_batch_ch13(
     """
     check_instance("net", net, gluon.Block, "a layer")
     check_callable("loss", loss)
-    check_instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
+    check_methods("trainer", trainer, "a Gluon trainer", "step")
     check_callable("split_f", split_f)
     X, y = split_f(features, labels, shared.check_devices(devices))
     with autograd.record():

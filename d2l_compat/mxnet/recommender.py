@@ -7,7 +7,7 @@ from typing import Any
 from mxnet import Context, autograd, gluon, np, npx
 
 from d2l_compat._shared import ranking as shared
-from d2l_compat._shared.checks import check_callable, check_instance, size
+from d2l_compat._shared.checks import check_callable, check_methods, size
 from d2l_compat._shared.data import clicks, movielens
 from d2l_compat._shared.data.movielens import read_data_ml100k
 from d2l_compat._shared.parallel import check_devices
@@ -107,7 +107,7 @@ def train_recsys_rating(
     ``loss`` or ``evaluator`` is not callable, or there is no batch.
     """
     devices = _check_arguments(devices, net=net, loss=loss, evaluator=evaluator)
-    check_instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
+    check_methods("trainer", trainer, "a Gluon trainer", "step")
     inputs = (net, test_iter) if inter_mat is None else (net, test_iter, inter_mat)
 
     def step(batch: list[np.ndarray]) -> tuple[float, int]:
@@ -209,7 +209,7 @@ def train_ranking(
     or ``evaluator`` is not callable, or there is no batch.
     """
     devices = _check_arguments(devices, net=net, loss=loss, evaluator=evaluator)
-    check_instance("trainer", trainer, gluon.Trainer, "a Gluon trainer")
+    check_methods("trainer", trainer, "a Gluon trainer", "step")
 
     def step(batch: list[np.ndarray]) -> tuple[float, int]:
         batch_size = len(batch[0])

@@ -10,7 +10,7 @@ from d2l_compat._shared import checks, version
 from d2l_compat._shared import seq2seq as shared
 from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet._dropout import Dropout
-from d2l_compat.mxnet.training import Classifier, Module, clip_gradients, cross_entropy
+from d2l_compat.mxnet.training import Classifier, Module, clip_gradients
 
 __all__ = [
     "GRU",
@@ -18,6 +18,7 @@ __all__ = [
     "Decoder",
     "Encoder",
     "EncoderDecoder",
+    "MaskedSoftmaxCELoss",
     "Seq2Seq",
     "Seq2SeqEncoder",
     "predict_seq2seq",
@@ -132,6 +133,9 @@ class _GRU(rnn.GRU):
         super().__init__(num_hiddens, num_layers)
         self.dropout = Dropout(dropout)
 
+    def __repr__(self) -> str:
+        return str(super().__repr__()).removeprefix("_")
+
     def _forward_kernel(
         self, F: Any, inputs: Any, states: Any, sequence_length: Any, **parameters: Any
     ) -> Any:
@@ -155,10 +159,15 @@ class _GRU(rnn.GRU):
         return inputs, [F.np.concatenate(new_states, axis=0)]
 
 
+# Gluon names parameters by their layer's class, and trainers sort them by these names.
+_GRU.__name__ = rnn.GRU.__name__
+
+
 class Seq2SeqEncoder(Encoder):
     """A GRU that reads a sentence, and returns its outputs at all steps and its final state.
 
-    Its weights are initialized at once, by Xavier's rule.
+    Its weights are initialized at once, by Xavier's rule. If ``D2L_VERSION`` is 0.17, they are not initialized, and
+    ``rnn`` is Gluon's layer.
     """
 
     def __init__(
@@ -173,8 +182,12 @@ class Seq2SeqEncoder(Encoder):
         super().__init__()
         sizes = shared.recurrent_sizes(dropout, vocab_size=vocab_size, embed_size=embed_size)
         self.embedding = nn.Embedding(*sizes)
-        self.rnn = GRU(num_hiddens, num_layers, dropout)
-        self.initialize(init.Xavier())
+        layer = GRU(num_hiddens, num_layers, dropout)
+        if version.is_0_17():
+            self.rnn = layer.rnn
+        else:
+            self.rnn = layer
+            self.initialize(init.Xavier())
 
     def forward(self, X: np.ndarray, *args: Any) -> tuple[np.ndarray, Any]:
         """Map tokens (batch, steps) to (steps, batch, hiddens) and the state of :class:`GRU`.
@@ -182,8 +195,11 @@ class Seq2SeqEncoder(Encoder):
         If D2L_VERSION is 0.17, the state is wrapped in a list.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
-        outputs, state = self.rnn(self.embedding(X.T))
-        return outputs, [state] if version.is_0_17() else state
+        embedded = self.embedding(X.T)
+        if version.is_0_17():
+            state = self.rnn.begin_state(X.shape[0], ctx=X.ctx, dtype=embedded.dtype)
+            return self.rnn(embedded, state)
+        return self.rnn(embedded)
 
 
 class Seq2Seq(EncoderDecoder):
@@ -229,6 +245,20 @@ def sequence_mask(X: np.ndarray, valid_len: np.ndarray, value: float = 0) -> np.
     return np.where(np.array(is_valid, dtype=bool, ctx=X.ctx), X, padding)
 
 
+class MaskedSoftmaxCELoss(gluon.loss.SoftmaxCELoss):
+    """The softmax cross-entropy of sentences, without padding.
+
+    For logits ``pred`` (batch, steps, vocab_size), tokens ``label`` (batch, steps) and lengths ``valid_len`` (batch,),
+    it returns each example's mean over all steps, (batch,); steps past its length contribute 0. Raises ValueError or
+    TypeError for a wrong shape or dtype.
+    """
+
+    def forward(self, pred: np.ndarray, label: np.ndarray, valid_len: np.ndarray) -> np.ndarray:
+        arrays.check_sentence_loss(pred, label)
+        weights = sequence_mask(np.ones_like(pred[..., :1]), valid_len)
+        return super().forward(pred, label, weights)
+
+
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: Context
 ) -> None:
@@ -240,6 +270,7 @@ def train_seq2seq(
     progress = shared.Progress(num_epochs, net, nn.Block, tgt_vocab, lr)
     net.initialize(init.Xavier(), force_reinit=True, ctx=device)
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": lr})
+    masked_loss = MaskedSoftmaxCELoss()
 
     def step(batch: Any) -> tuple[np.ndarray, int]:
         X, X_lens, Y, Y_lens = [tensor.as_in_ctx(device) for tensor in batch]
@@ -247,8 +278,7 @@ def train_seq2seq(
         dec_X = np.concatenate((bos, Y[:, :-1]), axis=1)
         with autograd.record():
             Y_hat = shared.discard_state(net(X, dec_X, X_lens))
-            # Each example's mean over all steps; steps past its length contribute 0.
-            loss = sequence_mask(cross_entropy(Y_hat, Y), Y_lens).mean(axis=1).sum()
+            loss = masked_loss(Y_hat, Y, Y_lens).sum()
         loss.backward()
         clip_gradients(net, 1)
         num_tokens = int(Y_lens.sum())

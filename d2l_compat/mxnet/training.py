@@ -124,7 +124,7 @@ def clip_gradients(model: nn.Block, max_norm: float) -> None:
 
 def get_gradients(model: nn.Block) -> list[np.ndarray]:
     """Return the gradients of a model's parameters, or of the arrays of a model from scratch."""
-    parameters = model.parameters() if isinstance(model, Module) else model.collect_params()
+    parameters = getattr(model, "parameters", model.collect_params)()
     if isinstance(parameters, list):
         return [param.grad for param in parameters]
     return [param.grad() for param in parameters.values() if param.grad_req != "null"]

@@ -11,6 +11,7 @@ from mxnet import np
 from mxnet.gluon import nn
 
 from d2l_compat._shared import checks, signatures
+from d2l_compat._shared.weights import assignable
 from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet._dropout import Dropout
 from d2l_compat.mxnet.attention import MultiHeadAttention, PositionalEncoding
@@ -59,7 +60,8 @@ class AddNorm(nn.Block):
 
     def forward(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Return LayerNorm(X + dropout(Y)), of the shape of both. Raises ValueError for different shapes."""
-        size = arrays.expected_input(self.ln, X)[0]
+        is_own = type(self.ln) in arrays.layer_types
+        size = arrays.expected_input(self.ln, X)[0] if is_own else None
         arrays.check_residual(X, Y, () if size is None else (size,), self.ln)
         return self.ln(X + self.dropout(Y))
 
@@ -141,15 +143,16 @@ class TransformerEncoder(Encoder):
         The embedding is scaled by sqrt(num_hiddens), so that the positional encoding does not outweigh it.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
+        self._last = None  # forget weights that were assigned
         X = self.pos_encoding(self.embedding(X) * math.sqrt(self.num_hiddens))
         for block in self.blks:
             X = block(X, valid_lens)
         return X
 
-    @property
+    @assignable
     def attention_weights(self) -> list[np.ndarray]:
         """Weights of the last call, one tensor per block, shape (batch * heads, steps, steps).
 
-        Raises RuntimeError before the first call.
+        Raises AttributeError before the first call.
         """
         return [block.attention.attention.attention_weights for block in self.blks]

@@ -1,7 +1,7 @@
 """``d2l.paddle`` on today's PaddlePaddle: ``from d2l_compat import paddle as d2l``.
 
 Attention layers and positional encodings are in ``attention``, ``additive`` and ``relative``, models built of them in
-``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device helpers in ``devices``, tensor
+``transformer`` and ``seq2seq``, training in ``training``, data sets in ``datasets``, device helpers in ``devices``, tensor
 functions in ``tensors``, the cost of layers in ``counting``. Plots are the same for every framework. What D2L's
 chapters on other subjects use is in the modules that ``LAZY_MODULES`` lists.
 """
@@ -24,7 +24,7 @@ from d2l_compat.common import *
 from d2l_compat.paddle.additive import *
 from d2l_compat.paddle.attention import *
 from d2l_compat.paddle.counting import *
-from d2l_compat.paddle.data import *
+from d2l_compat.paddle.datasets import *
 from d2l_compat.paddle.devices import *
 from d2l_compat.paddle.relative import *
 from d2l_compat.paddle.seq2seq import *

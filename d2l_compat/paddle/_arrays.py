@@ -14,6 +14,7 @@ paddle.jit.ignore_module([checks])
 class _Tensors(checks.Arrays):
     # A tensor, or its placeholder in a traced program.
     types = (Tensor, paddle.pir.Value)  # type: ignore[attr-defined]
+    layer_types: tuple[type, ...] = (nn.Linear, nn.LayerNorm)
 
     def shape(self, x: Tensor) -> list[Any]:
         return [checks.Unknown("-1") if size == -1 else size for size in x.shape]
@@ -31,6 +32,8 @@ class _Tensors(checks.Arrays):
         self, projection: nn.Linear, inputs: Tensor
     ) -> tuple[int | None, str | None]:
         weight = projection.weight
+        if weight is None:  # a normalization may have none
+            return None, None
         size = weight.shape[0] or None  # 0 before the first call
         return size, None if paddle.is_autocast_enabled() else self.dtype(weight)
 

@@ -6,13 +6,14 @@ import paddle
 from paddle import Tensor, nn
 
 from d2l_compat._shared import checks, layers
+from d2l_compat._shared.weights import AssignableWeights, assignable, select_assigned
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle.attention import linear, masked_softmax, zero_without_keys
 
 __all__ = ["AdditiveAttention"]
 
 
-class AdditiveAttention(layers.AdditiveAttention, nn.Layer):
+class AdditiveAttention(AssignableWeights, layers.AdditiveAttention, nn.Layer):
     """Additive attention, with scores w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
@@ -29,12 +30,12 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Layer):
         key_size: int | None = None,
         query_size: int | None = None,
     ) -> None:
-        self.W_q = linear(query_size, num_hiddens, bias=False)
         self.W_k = linear(key_size, num_hiddens, bias=False)
+        self.W_q = linear(query_size, num_hiddens, bias=False)
         self.w_v = nn.Linear(num_hiddens, 1, bias_attr=False)
         self.dropout = nn.Dropout(float(dropout))
         # In a tuple, since a layer registers a tensor attribute as a buffer.
-        self._weights: tuple[Tensor, ...] = ()
+        self._last: tuple[Tensor, ...] = ()
 
     def forward(
         self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
@@ -56,19 +57,19 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Layer):
         weights = masked_softmax(scores, valid_lens)
         pooled = paddle.bmm(self.dropout(weights), values)
         if paddle.in_dynamic_mode():  # a traced program has no weights to show
-            self._weights = (weights,)
+            self._last = (weights,)
         return zero_without_keys(pooled, keys)
 
-    @property
+    @assignable
     def attention_weights(self) -> Tensor:
         """Weights of the last eager call, before dropout, shape (batch, queries, keys).
 
-        Running a traced program does not change them. Raises RuntimeError before the first call.
+        Running a traced program does not change them. Raises AttributeError before the first call.
         """
-        if not self._weights:
-            raise RuntimeError(checks.NOT_CALLED)
-        return self._weights[0]
+        if not self._last:
+            raise AttributeError(checks.NOT_CALLED)
+        return self._last[0]
 
     def __getstate__(self) -> dict[str, Any]:
         # A copied or saved layer has not been called yet.
-        return {**super().__getstate__(), "_weights": ()}
+        return {**super().__getstate__(), "_last": select_assigned(self._last)}

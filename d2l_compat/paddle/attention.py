@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from paddle import Tensor, nn
 
 from d2l_compat._shared import checks, encoding, layers
+from d2l_compat._shared.weights import AssignableWeights, assignable, select_assigned
 from d2l_compat.paddle import _blockwise
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle._position_table import PositionTable
@@ -42,8 +43,9 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a separate
-        length for each query; None means all keys.
+        Whole numbers of at least 0, of an integer or floating-point dtype, shape (batch,), or (batch,
+        queries) for a separate length for each query; beyond the number of keys they, and None, mean
+        all keys.
 
     Returns
     -------
@@ -61,7 +63,7 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     return _blockwise.softmax(X, valid_lens)
 
 
-class DotProductAttention(nn.Layer):
+class DotProductAttention(AssignableWeights, nn.Layer):
     """Scaled dot-product attention: softmax(Q K^T / sqrt(d)) V.
 
     It has no second derivatives, since Paddle's softmax has none.
@@ -115,19 +117,19 @@ class DotProductAttention(nn.Layer):
                 self._last = (weights,)
         return zero_without_keys(pooled, keys)
 
-    @property
+    @assignable
     def attention_weights(self) -> Tensor:
         """Weights of the last eager call, before dropout, shape (batch, queries, keys).
 
-        Running a traced program does not change them. Raises RuntimeError before the first call.
+        Running a traced program does not change them. Raises AttributeError before the first call.
         """
         if not self._last:
-            raise RuntimeError(checks.NOT_CALLED)
+            raise AttributeError(checks.NOT_CALLED)
         return self._last[0] if len(self._last) == 1 else _weights(*self._last)
 
     def __getstate__(self) -> dict[str, Any]:
         # A copied or saved layer has not been called yet.
-        return {**super().__getstate__(), "_last": ()}
+        return {**super().__getstate__(), "_last": select_assigned(self._last)}
 
 
 def _combine_lens(
@@ -155,7 +157,7 @@ def _weights(
     return _blockwise.softmax(scores, lens, score_bias)
 
 
-class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
+class MultiHeadAttention(AssignableWeights, layers.MultiHeadAttention, nn.Layer):
     """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
 
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of queries,
@@ -220,6 +222,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
             # Autocast may give the scores another dtype.
             bias_per_head = self._bias_per_head(score_bias, queries.shape[0])
             masks["score_bias"] = bias_per_head.astype(projected.dtype)
+        self._last = None  # forget weights that were assigned
         pooled = self.attention(
             self.transpose_qkv(projected),
             self.transpose_qkv(self.W_k(keys)),
@@ -229,11 +232,11 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Layer):
         )
         return self.W_o(self.transpose_output(pooled))
 
-    @property
+    @assignable
     def attention_weights(self) -> Tensor:
         """Weights of the last eager call, before dropout, shape (batch, heads, queries, keys).
 
-        Running a traced program does not change them. Raises RuntimeError before the first call.
+        Running a traced program does not change them. Raises AttributeError before the first call.
         """
         weights = self.attention.attention_weights
         return weights.unflatten(0, [weights.shape[0] // self.num_heads, self.num_heads])
@@ -356,3 +359,6 @@ class _LazyLinear(nn.Linear):
             initial = self.create_parameter([x.shape[-1], columns], dtype=self.weight.dtype)
             self.weight.data = initial.to(self.weight.place)
         return super().forward(x)
+
+
+arrays.layer_types += (_LazyLinear,)

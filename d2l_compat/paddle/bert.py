@@ -1,13 +1,13 @@
 """BERT (Devlin et al., 2019): an encoder of two sentences, its two tasks, and WikiText-2 to train it on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import paddle
 from paddle import Tensor, nn
 from paddle.io import DataLoader, Dataset
 
-from d2l_compat._shared import checks, layers
+from d2l_compat._shared import checks, layers, signatures
 from d2l_compat._shared.data import wiki
 from d2l_compat.common import Vocab, download_extract
 from d2l_compat.paddle._arrays import arrays
@@ -18,6 +18,10 @@ from d2l_compat.paddle.transformer import TransformerEncoderBlock
 __all__ = ["BERTEncoder", "BERTModel", "MaskLM", "NextSentencePred", "load_data_wiki"]
 
 _read_wiki = wiki.read
+_get_next_sentence = wiki.draw_sentence
+_get_nsp_data_from_paragraph = wiki.draw_pairs
+_replace_mlm_tokens = wiki.replace_tokens
+_get_mlm_data_from_tokens = wiki.mask_tokens
 
 
 class BERTEncoder(layers.BERTEncoder, nn.Layer):
@@ -30,6 +34,8 @@ class BERTEncoder(layers.BERTEncoder, nn.Layer):
 
     def _make_layers(self, vocab_size: int, max_len: int, num_blks: int, **block: Any) -> None:
         num_hiddens = block["num_hiddens"]
+        # All sizes are known at once: only then can saved weights be loaded before the first call.
+        block = dict.fromkeys(signatures.DERIVED_SIZES, num_hiddens) | block
         self.token_embedding = nn.Embedding(vocab_size, num_hiddens)
         self.segment_embedding = nn.Embedding(2, num_hiddens)
         self.blks = nn.Sequential(*(TransformerEncoderBlock(**block) for _ in range(num_blks)))
@@ -49,24 +55,11 @@ class BERTEncoder(layers.BERTEncoder, nn.Layer):
             segments.astype("int64")
         )
         X = X + self.pos_embedding[:, : X.shape[1]]
+        if isinstance(valid_lens, Tensor) and valid_lens.ndim == 0:  # as on one of D2L's pages
+            valid_lens = valid_lens.unsqueeze(0)
         for block in self.blks:
-            X = block(X, _integer_lens(valid_lens))
+            X = block(X, valid_lens)
         return X
-
-
-def _integer_lens(valid_lens: Tensor | None) -> Tensor | None:
-    """Convert lengths to integers (batch,).
-
-    D2L's data set of Wikipedia has them in floating point, and one of D2L's pages passes a scalar.
-    """
-    if not isinstance(valid_lens, Tensor):
-        return valid_lens
-    if valid_lens.ndim == 0:
-        valid_lens = valid_lens.unsqueeze(0)
-    if valid_lens.is_floating_point():
-        whole = valid_lens.astype("int64")
-        return whole if (whole.astype(valid_lens.dtype) == valid_lens).all() else valid_lens
-    return valid_lens
 
 
 class MaskLM(nn.Layer):
@@ -127,15 +120,16 @@ class BERTModel(layers.BERTModel, nn.Layer):
         *,
         vocab_size: int,
         num_hiddens: int,
-        hid_in_features: int,
-        mlm_in_features: int,
-        nsp_in_features: int,
+        hid_in_features: int | None,
+        mlm_in_features: int | None,
+        nsp_in_features: int | None,
         **sizes: Any,
     ) -> None:
         self.encoder = BERTEncoder(vocab_size=vocab_size, num_hiddens=num_hiddens, **sizes)
-        self.hidden = nn.Sequential(nn.Linear(hid_in_features, num_hiddens), nn.Tanh())
-        self.mlm = MaskLM(vocab_size, num_hiddens, mlm_in_features)
-        self.nsp = NextSentencePred(nsp_in_features)
+        hidden = nn.Linear(hid_in_features or num_hiddens, num_hiddens)
+        self.hidden = nn.Sequential(hidden, nn.Tanh())
+        self.mlm = MaskLM(vocab_size, num_hiddens, mlm_in_features or num_hiddens)
+        self.nsp = NextSentencePred(nsp_in_features or num_hiddens)
 
     def forward(
         self,
@@ -153,6 +147,14 @@ class BERTModel(layers.BERTModel, nn.Layer):
         encoded = self.encoder(tokens, segments, valid_lens)
         tokens_hat = None if pred_positions is None else self.mlm(encoded, pred_positions)
         return encoded, tokens_hat, self.nsp(self.hidden(encoded[:, 0]))
+
+
+def _pad_bert_inputs(
+    examples: Sequence[Any], max_len: int, vocab: Vocab
+) -> tuple[list[Tensor], ...]:
+    """Return the arrays of ``wiki.pad_inputs`` as lists with a tensor for each example."""
+    columns = wiki.pad_inputs(examples, max_len, vocab)
+    return tuple([*paddle.to_tensor(column)] for column in columns)
 
 
 class _WikiTextDataset(wiki.WikiText, Dataset[Any]):

@@ -11,7 +11,7 @@ from d2l_compat._shared import classification as shared
 from d2l_compat._shared.checks import check_callable, check_instance, real
 from d2l_compat._shared.data import images
 from d2l_compat.common import accuracy
-from d2l_compat.paddle.data import FashionMNIST
+from d2l_compat.paddle.datasets import FashionMNIST
 from d2l_compat.paddle.devices import try_gpu
 from d2l_compat.paddle.training import remove_empty_buffers
 
@@ -35,7 +35,7 @@ def load_data_fashion_mnist(
     """
     data = FashionMNIST(batch_size, images.image_size(resize))
     for dataset in (data.train, data.val):
-        dataset.labels = dataset.labels[:, None].astype("int64")
+        dataset.targets = dataset.targets[:, None].astype("int64")
     return data.train_dataloader(), data.val_dataloader()
 
 

@@ -8,7 +8,7 @@ import paddle
 from paddle import Tensor, nn
 
 from d2l_compat._shared import parallel as shared
-from d2l_compat._shared.checks import check_callable, check_instance
+from d2l_compat._shared.checks import check_callable, check_instance, check_methods
 from d2l_compat._shared.classification import yield_test_batches
 from d2l_compat.common import accuracy
 from d2l_compat.paddle._arrays import arrays
@@ -55,7 +55,7 @@ def train_batch_ch13(
     """
     check_instance("net", net, nn.Layer, "a layer")
     check_callable("loss", loss)
-    check_instance("trainer", trainer, paddle.optimizer.Optimizer, "an optimizer")
+    check_methods("trainer", trainer, "an optimizer", "clear_grad", "step")
     device = shared.check_devices(devices)[0]
     X = [x.to(device) for x in X] if isinstance(X, (list, tuple)) else X.to(device)
     y = y.to(device)

@@ -6,10 +6,11 @@ from typing import Any
 
 import paddle
 from paddle import Tensor, nn
-from paddle.nn import functional as F
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
+from d2l_compat._shared.version import is_0_17
+from d2l_compat._shared.weights import AssignableWeights
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle.training import Classifier, Module, clip_gradients, remove_empty_buffers
 
@@ -19,6 +20,7 @@ __all__ = [
     "Decoder",
     "Encoder",
     "EncoderDecoder",
+    "MaskedSoftmaxCELoss",
     "Seq2Seq",
     "Seq2SeqEncoder",
     "init_seq2seq",
@@ -36,7 +38,7 @@ class Decoder(shared.Decoder, nn.Layer):
     """The base class of decoders: define ``init_state`` and ``forward``."""
 
 
-class AttentionDecoder(shared.AttentionDecoder, Decoder):
+class AttentionDecoder(AssignableWeights, shared.AttentionDecoder, Decoder):
     """The base class of decoders with attention: define ``attention_weights`` as well."""
 
 
@@ -115,7 +117,10 @@ class GRU(Module):
 
 
 class Seq2SeqEncoder(Encoder):
-    """A GRU that reads a sentence, and returns its outputs at all steps and its final state."""
+    """A GRU that reads a sentence, and returns its outputs at all steps and its final state.
+
+    If ``D2L_VERSION`` is 0.17, ``rnn`` is an ``nn.GRU``.
+    """
 
     def __init__(
         self,
@@ -127,12 +132,29 @@ class Seq2SeqEncoder(Encoder):
     ) -> None:
         """Create the layers. Raises ValueError or TypeError for arguments of the wrong type or range."""
         super().__init__()
-        vocab_size, embed_size = shared.recurrent_sizes(
-            dropout, vocab_size=vocab_size, embed_size=embed_size
+        vocab_size, embed_size, num_hiddens, num_layers = shared.recurrent_sizes(
+            dropout,
+            vocab_size=vocab_size,
+            embed_size=embed_size,
+            num_hiddens=num_hiddens,
+            num_layers=num_layers,
         )
         self.embedding = nn.Embedding(vocab_size, embed_size)
-        self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
-        self.apply(init_seq2seq)
+        self.rnn: nn.Layer
+        if is_0_17():  # the layer draws Xavier's weights itself, once
+            xavier = nn.initializer.XavierUniform()
+            self.rnn = nn.GRU(
+                embed_size,
+                num_hiddens,
+                num_layers,
+                time_major=True,
+                dropout=float(dropout),
+                weight_ih_attr=paddle.ParamAttr(initializer=xavier),
+                weight_hh_attr=paddle.ParamAttr(initializer=xavier),
+            )
+        else:
+            self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
+            self.apply(init_seq2seq)
 
     def forward(self, X: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
         """Map tokens (batch, steps) to (steps, batch, hiddens) and a new state (layers, batch, hiddens)."""
@@ -198,6 +220,21 @@ def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
     return X.masked_fill(is_past, value)
 
 
+class MaskedSoftmaxCELoss(nn.CrossEntropyLoss):
+    """The softmax cross-entropy of sentences, without padding.
+
+    For logits ``pred`` (batch, steps, vocab_size), tokens ``label`` (batch, steps) and lengths ``valid_len`` (batch,),
+    it returns each example's mean over all steps, (batch,); steps past its length contribute 0. Raises ValueError or
+    TypeError for a wrong shape or dtype.
+    """
+
+    def forward(self, pred: Tensor, label: Tensor, valid_len: Tensor) -> Tensor:  # type: ignore[override]
+        arrays.check_sentence_loss(pred, label)
+        self.reduction = "none"
+        losses = super().forward(pred, label.astype("int64"))
+        return sequence_mask(losses.reshape(label.shape), valid_len).mean(axis=1)
+
+
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: str
 ) -> None:
@@ -211,13 +248,14 @@ def train_seq2seq(
         net.to(device)
     net.train()
     optimizer = paddle.optimizer.Adam(lr, parameters=net.parameters())
+    masked_loss = MaskedSoftmaxCELoss()
 
     def step(batch: Any) -> tuple[Tensor, Tensor]:
         X, X_lens, Y, Y_lens = [tensor.to(device) for tensor in batch]
         first = paddle.full_like(Y[:, :1], tgt_vocab[shared.BOS])
         Y_hat = shared.discard_state(net(X, paddle.concat([first, Y[:, :-1]], axis=1), X_lens))
         optimizer.clear_grad()
-        loss = _masked_loss(Y_hat, Y, Y_lens).sum()
+        loss = masked_loss(Y_hat, Y, Y_lens).sum()
         loss.backward()
         clip_gradients(net, 1)
         optimizer.step()
@@ -251,12 +289,6 @@ def predict_seq2seq(
             net.decoder, state, first, _pick_likeliest, num_steps, save_attention_weights, end
         )
     return shared.join_tokens(tokens, tgt_vocab), weights
-
-
-def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
-    """Return each example's mean cross-entropy over all steps; steps past its length contribute 0."""
-    losses = F.cross_entropy(Y_hat, Y.astype("int64"), reduction="none")
-    return sequence_mask(losses, lens).mean(axis=1)
 
 
 @contextmanager

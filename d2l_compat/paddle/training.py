@@ -14,7 +14,9 @@ from d2l_compat._shared import training as shared
 from d2l_compat.paddle import devices
 from d2l_compat.paddle._arrays import arrays
 
-__all__ = ["Classifier", "DataModule", "Module", "Trainer"]
+__all__ = ["Classifier", "DataModule", "Module", "Trainer", "nn_Module"]
+
+nn_Module = nn.Layer
 
 
 class Module(shared.Steps, nn.Layer):
@@ -77,7 +79,7 @@ class Classifier(shared.ClassifierSteps, Module):
         X = paddle.randn(X_shape)
         for layer in self.net:
             X = layer(X)
-            print(f"{type(layer).__name__} output shape:\t {tuple(X.shape)}")
+            print(f"{type(layer).__name__} output shape:\t {X.shape}")
 
 
 def _to_rows(logits: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 from paddle import Tensor, nn
 
 from d2l_compat._shared import checks, layers, signatures
+from d2l_compat._shared.weights import AssignableWeights, assignable
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle.attention import MultiHeadAttention, PositionalEncoding, linear
 from d2l_compat.paddle.seq2seq import Encoder
@@ -58,7 +59,7 @@ class AddNorm(nn.Layer):
 
     def forward(self, X: Tensor, Y: Tensor) -> Tensor:
         """Return LayerNorm(X + dropout(Y)), of the shape of both. Raises ValueError for different shapes."""
-        arrays.check_residual(X, Y, self.ln._normalized_shape, self.ln)
+        arrays.check_residual(X, Y, getattr(self.ln, "_normalized_shape", ()), self.ln)
         return self.ln(X + self.dropout(Y))
 
 
@@ -85,7 +86,7 @@ class TransformerEncoderBlock(layers.TransformerEncoderBlock, nn.Layer):
 EncoderBlock = TransformerEncoderBlock  # D2L 0.17's name
 
 
-class TransformerEncoder(layers.TransformerEncoder, Encoder):
+class TransformerEncoder(AssignableWeights, layers.TransformerEncoder, Encoder):
     """The Transformer's encoder: embedding, positional encoding, and ``num_blks`` encoder blocks.
 
     ``TransformerEncoder(vocab_size, num_hiddens, ffn_num_hiddens, num_heads, num_blks, dropout, use_bias=False)``, or
@@ -105,16 +106,17 @@ class TransformerEncoder(layers.TransformerEncoder, Encoder):
         The embedding is scaled by sqrt(num_hiddens), so that the positional encoding does not outweigh it.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
+        self._last = None  # forget weights that were assigned
         X = self.pos_encoding(self.embedding(X.astype("int64")) * math.sqrt(self.num_hiddens))
         for block in self.blks:
             X = block(X, valid_lens)
         return X
 
-    @property
+    @assignable
     def attention_weights(self) -> list[Tensor]:
         """Weights of the last eager call, one tensor per block, shape (batch * heads, steps, steps).
 
-        Running a traced program does not change them. Raises RuntimeError before the first call.
+        Running a traced program does not change them. Raises AttributeError before the first call.
         """
         blocks: Any = self.blks
         return [block.attention.attention.attention_weights for block in blocks]

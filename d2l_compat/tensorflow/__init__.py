@@ -1,7 +1,7 @@
 """``d2l.tensorflow`` on today's TensorFlow and Keras: ``from d2l_compat import tensorflow as d2l``.
 
 Attention layers and positional encodings are in ``attention``, ``additive`` and ``relative``, models
-built of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device
+built of them in ``transformer`` and ``seq2seq``, training in ``training``, data sets in ``datasets``, device
 helpers in ``devices``, tensor functions in ``tensors``, the cost of layers in ``counting``. Plots are
 the same for every framework. What D2L's chapters on other subjects use is in the modules that ``LAZY_MODULES`` lists.
 
@@ -27,7 +27,7 @@ from d2l_compat.common import *
 from d2l_compat.tensorflow.additive import *
 from d2l_compat.tensorflow.attention import *
 from d2l_compat.tensorflow.counting import *
-from d2l_compat.tensorflow.data import *
+from d2l_compat.tensorflow.datasets import *
 from d2l_compat.tensorflow.devices import *
 from d2l_compat.tensorflow.relative import *
 from d2l_compat.tensorflow.seq2seq import *
@@ -37,6 +37,7 @@ from d2l_compat.tensorflow.transformer import *
 
 LAZY_MODULES = (  # imported when one of their names is first used
     "adversarial",
+    "boxes",
     "classification",
     "generation",
     "linear",
@@ -47,6 +48,7 @@ LAZY_MODULES = (  # imported when one of their names is first used
 )
 if TYPE_CHECKING:
     from d2l_compat.tensorflow.adversarial import *
+    from d2l_compat.tensorflow.boxes import *
     from d2l_compat.tensorflow.classification import *
     from d2l_compat.tensorflow.generation import *
     from d2l_compat.tensorflow.linear import *

@@ -26,7 +26,8 @@ def check_backend(backend: str) -> None:
 def suppress_log() -> Iterator[None]:
     """Suppress what TensorFlow logs about the machine while it is imported.
 
-    The log is shown if the import fails, or if the reader has set TF_CPP_MIN_LOG_LEVEL.
+    The log is shown if the import fails, or if the reader has set TF_CPP_MIN_LOG_LEVEL. Nothing is suppressed if
+    the program has no file descriptor 2, as in IDLE on Windows.
     """
     if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
         yield
@@ -34,7 +35,11 @@ def suppress_log() -> Iterator[None]:
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     # TensorFlow logs some messages before it reads the level (tensorflow/tensorflow#100442). They come
     # from C++, which writes to file descriptor 2 and not to sys.stderr.
-    stderr = os.dup(2)
+    try:
+        stderr = os.dup(2)
+    except OSError:
+        yield
+        return
     with TemporaryFile() as log:
         os.dup2(log.fileno(), 2)
         try:

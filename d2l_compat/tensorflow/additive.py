@@ -6,10 +6,13 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import signatures
+from d2l_compat._shared.weights import assignable
 from d2l_compat.tensorflow._arrays import Array, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow._keras import keras, prepare_inputs
 from d2l_compat.tensorflow.attention import (
+    SizedLayer,
+    build_dense,
     check_readable,
     masked_softmax,
     pop_layer_arguments,
@@ -20,7 +23,7 @@ __all__ = ["AdditiveAttention"]
 
 
 @register
-class AdditiveAttention(keras.layers.Layer):
+class AdditiveAttention(SizedLayer):
     """Additive attention, with scores w_v^T tanh(W_q q + W_k k).
 
     ``AdditiveAttention(num_hiddens, dropout)`` takes the sizes of queries and keys from its first
@@ -28,6 +31,8 @@ class AdditiveAttention(keras.layers.Layer):
     every Keras layer, ``name``, ``dtype`` and ``trainable`` are further arguments, and inputs are
     cast to the layer's dtype.
     """
+
+    SIZES = "query_size", "key_size"
 
     @overload
     def __init__(
@@ -62,19 +67,18 @@ class AdditiveAttention(keras.layers.Layer):
         def projection(outputs: int, name: str) -> keras.layers.Dense:
             return keras.layers.Dense(outputs, use_bias=False, dtype=self.dtype_policy, name=name)
 
-        self.W_q = projection(arguments["num_hiddens"], "W_q")
         self.W_k = projection(arguments["num_hiddens"], "W_k")
+        self.W_q = projection(arguments["num_hiddens"], "W_q")
         self.w_v = projection(1, "w_v")
         self.dropout = Dropout(arguments["dropout"], dtype=self.dtype_policy)
         self._arguments = arguments
-        self._weights: Tensor | None = None
-        if "query_size" in arguments:
-            self.build((None, None, arguments["query_size"]), (None, None, arguments["key_size"]))
+        self._last: Tensor | None = None
 
     def build(self, queries_shape: Any, keys_shape: Any, values_shape: Any = None) -> None:
-        self.W_q.build(queries_shape)
-        self.W_k.build(keys_shape)
-        self.w_v.build((None, None, None, self._arguments["num_hiddens"]))
+        build_dense(self.W_k, keys_shape)
+        build_dense(self.W_q, queries_shape)
+        if type(self.W_q) is keras.layers.Dense:
+            build_dense(self.w_v, (None, None, None, self.W_q.units))
         self.built = True
 
     def __call__(
@@ -93,9 +97,10 @@ class AdditiveAttention(keras.layers.Layer):
         keys * num_hiddens. Raises ValueError or TypeError for input that does not fit.
         """
         layer_inputs.check_attention(queries, keys, values)
-        layer_inputs.check_projection("queries", queries, self.W_q)
-        layer_inputs.check_projection("keys", keys, self.W_k)
-        layer_inputs.check_valid_lens(valid_lens, queries, keys)
+        sizes = self._arguments.get
+        layer_inputs.check_projection("queries", queries, self.W_q, sizes("query_size"))
+        layer_inputs.check_projection("keys", keys, self.W_k, sizes("key_size"))
+        valid_lens = layer_inputs.check_valid_lens(valid_lens, queries, keys)
         queries, keys, values = prepare_inputs(self, queries, keys, values)
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **kwargs)
 
@@ -109,16 +114,16 @@ class AdditiveAttention(keras.layers.Layer):
     ) -> Tensor:
         features = self.W_q(queries)[:, :, tf.newaxis] + self.W_k(keys)[:, tf.newaxis]
         scores = tf.squeeze(self.w_v(tf.tanh(features)), axis=-1)
-        self._weights = masked_softmax(scores, valid_lens)
-        return tf.matmul(self.dropout(self._weights, training=training), values)
+        self._last = masked_softmax(scores, valid_lens)
+        return tf.matmul(self.dropout(self._last, training=training), values)
 
-    @property
+    @assignable
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        ``DotProductAttention.attention_weights`` says which calls set them, and when RuntimeError is raised.
+        ``DotProductAttention.attention_weights`` says which calls set them, and when AttributeError is raised.
         """
-        return check_readable(self._weights)
+        return check_readable(self._last)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self._arguments}

@@ -21,6 +21,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import checks, encoding, signatures
+from d2l_compat._shared.weights import assignable
 from d2l_compat.tensorflow import _blockwise
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
@@ -47,8 +48,9 @@ def masked_softmax(X: Array, valid_lens: Array | None = None) -> Tensor:
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a separate
-        length for each query; None means all keys.
+        Whole numbers of at least 0, of an integer or floating-point dtype, shape (batch,), or (batch,
+        queries) for a separate length for each query; beyond the number of keys they, and None, mean
+        all keys.
 
     Returns
     -------
@@ -108,7 +110,7 @@ class DotProductAttention(keras.layers.Layer):
         """
         # Check before `call`, since Keras casts its inputs and rewords its errors.
         layer_inputs.check_dot_product(queries, keys, values)
-        layer_inputs.check_valid_lens(valid_lens, queries, keys)
+        valid_lens = layer_inputs.check_valid_lens(valid_lens, queries, keys)
         layer_inputs.check_causal(causal, queries, keys)
         layer_inputs.check_score_bias(score_bias, queries, keys)
         queries, keys, values = prepare_inputs(self, queries, keys, values)
@@ -136,13 +138,13 @@ class DotProductAttention(keras.layers.Layer):
         self._last = _attention_weights(queries, keys, lens, score_bias)
         return tf.matmul(self.dropout(self._last, training=training), values)
 
-    @property
+    @assignable
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
         Eager calls set them, and calls that trace a graph, for ``tf.function`` or a model: those weights
         can be read only within that graph. Running a traced graph does not change them. Raises
-        RuntimeError before the first call, and outside the graph that the last call traced.
+        AttributeError before the first call, and outside the graph that the last call traced.
         """
         if isinstance(self._last, tuple):
             check_readable(self._last[0])
@@ -186,8 +188,23 @@ def _attention_weights(
     return _blockwise.softmax(scores, lens, score_bias)
 
 
+class SizedLayer(keras.layers.Layer):
+    """A layer that its first call builds; until then a user may put other layers in the place of its own.
+
+    If its signature has its sizes, ``set_weights`` builds it, too.
+    """
+
+    SIZES: tuple[str, ...]  # the arguments that are the sizes of its inputs
+    _arguments: dict[str, Any]
+
+    def set_weights(self, weights: list[Any]) -> None:
+        if not self.built and self.SIZES[0] in self._arguments:
+            self.build(*((None, None, self._arguments[name]) for name in self.SIZES))
+        super().set_weights(weights)
+
+
 @register
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(SizedLayer):
     """Multi-head attention, Vaswani et al. (2017), section 3.2.2, with both of D2L's signatures.
 
     ``MultiHeadAttention(num_hiddens, num_heads, dropout, bias=False)`` takes the sizes of
@@ -198,6 +215,8 @@ class MultiHeadAttention(keras.layers.Layer):
     ``W_o`` mixes the heads' results. As with every Keras layer, ``name``, ``dtype`` and
     ``trainable`` are further arguments, and inputs are cast to the layer's dtype.
     """
+
+    SIZES = "query_size", "key_size", "value_size"
 
     @overload
     def __init__(
@@ -249,18 +268,13 @@ class MultiHeadAttention(keras.layers.Layer):
         self.W_v = projection("W_v")
         self.W_o = projection("W_o")
         self._arguments = arguments
-        if "query_size" in arguments:
-            self.build(
-                (None, None, arguments["query_size"]),
-                (None, None, arguments["key_size"]),
-                (None, None, arguments["value_size"]),
-            )
 
     def build(self, queries_shape: Any, keys_shape: Any, values_shape: Any) -> None:
-        self.W_q.build(queries_shape)
-        self.W_k.build(keys_shape)
-        self.W_v.build(values_shape)
-        self.W_o.build((None, None, self.num_hiddens))
+        build_dense(self.W_q, queries_shape)
+        build_dense(self.W_k, keys_shape)
+        build_dense(self.W_v, values_shape)
+        if type(self.W_v) is keras.layers.Dense:
+            build_dense(self.W_o, (None, None, self.W_v.units))
         self.built = True
 
     def __call__(
@@ -284,10 +298,11 @@ class MultiHeadAttention(keras.layers.Layer):
         ValueError or TypeError for input that does not fit.
         """
         layer_inputs.check_attention(queries, keys, values)
-        layer_inputs.check_projection("queries", queries, self.W_q)
-        layer_inputs.check_projection("keys", keys, self.W_k)
-        layer_inputs.check_projection("values", values, self.W_v)
-        layer_inputs.check_valid_lens(valid_lens, queries, keys)
+        sizes = self._arguments.get
+        layer_inputs.check_projection("queries", queries, self.W_q, sizes("query_size"))
+        layer_inputs.check_projection("keys", keys, self.W_k, sizes("key_size"))
+        layer_inputs.check_projection("values", values, self.W_v, sizes("value_size"))
+        valid_lens = layer_inputs.check_valid_lens(valid_lens, queries, keys)
         layer_inputs.check_causal(causal, queries, keys)
         layer_inputs.check_score_bias(score_bias, queries, keys, self.num_heads)
         queries, keys, values = prepare_inputs(self, queries, keys, values)
@@ -309,6 +324,7 @@ class MultiHeadAttention(keras.layers.Layer):
             valid_lens = tf.repeat(valid_lens, self.num_heads, axis=0)
         if score_bias is not None:
             score_bias = self._bias_per_head(score_bias, dynamic_shape(queries)[0])
+        self._last = None  # forget weights that were assigned
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
             self.transpose_qkv(self.W_k(keys)),
@@ -319,13 +335,14 @@ class MultiHeadAttention(keras.layers.Layer):
         )
         return self.W_o(self.transpose_output(pooled))
 
-    @property
+    @assignable
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, heads, queries, keys).
 
-        ``DotProductAttention.attention_weights`` says which calls set them, and when RuntimeError is raised.
+        ``DotProductAttention.attention_weights`` says which calls set them, and when AttributeError is raised.
         """
-        return _split_batch(self.attention.attention_weights, self.num_heads)
+        weights = check_readable(self.attention.attention_weights)
+        return _split_batch(weights, self.num_heads)
 
     def _bias_per_head(self, score_bias: Tensor, batch: int | Tensor) -> Tensor:
         """Reshape the bias to (queries, keys) or (batch * heads, queries, keys)."""
@@ -346,6 +363,12 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self._arguments}
+
+
+def build_dense(layer: Any, shape: Any) -> None:
+    """Build a linear layer for this input; a layer that a user put in its place is built by its own call."""
+    if type(layer) is keras.layers.Dense and not layer.built:
+        layer.build(shape)
 
 
 def transpose_qkv(X: Array, num_heads: int) -> Tensor:
@@ -433,13 +456,13 @@ def pop_layer_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
 def check_readable(tensor: Tensor | None) -> Tensor:
     """Check that a tensor from a layer's last call can be read, and return it.
 
-    Raises RuntimeError before the first call, and outside the graph that the last call traced.
+    Raises AttributeError before the first call, and outside the graph that the last call traced.
     """
     if tensor is None:
-        raise RuntimeError(checks.NOT_CALLED)
+        raise AttributeError(checks.NOT_CALLED)
     current_graph = tf.compat.v1.get_default_graph()
     if tf.is_symbolic_tensor(tensor) and tensor.graph is not current_graph:
-        raise RuntimeError(
+        raise AttributeError(
             "attention_weights: they are in the graph of the last call; "
             "read them there, or call the layer outside of a graph"
         )

@@ -13,7 +13,7 @@ from d2l_compat._shared.linear import batches, count_batches
 from d2l_compat._shared.measuring import Timer
 from d2l_compat.common import accuracy
 from d2l_compat.tensorflow._keras import keras
-from d2l_compat.tensorflow.data import FashionMNIST
+from d2l_compat.tensorflow.datasets import FashionMNIST
 from d2l_compat.tensorflow.devices import try_gpu
 from d2l_compat.tensorflow.linear import sgd
 

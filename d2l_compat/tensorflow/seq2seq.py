@@ -26,6 +26,7 @@ __all__ = [
     "Decoder",
     "Encoder",
     "EncoderDecoder",
+    "MaskedSoftmaxCELoss",
     "Seq2Seq",
     "Seq2SeqEncoder",
     "predict_seq2seq",
@@ -200,11 +201,17 @@ class Seq2SeqEncoder(Encoder):
         )
         policy = self.dtype_policy
         self.embedding = keras.layers.Embedding(vocab_size, embed_size, dtype=policy)
-        self.rnn = GRU(num_hiddens, num_layers, dropout, dtype=policy)
+        rnn = GRU(num_hiddens, num_layers, dropout, dtype=policy)
+        self._sizes = rnn.hparams
+        # As in D2L 0.17, Keras's own layer takes (batch, steps, inputs).
+        self._is_batch_first = version.is_0_17()
+        self.rnn = rnn.rnn if self._is_batch_first else rnn
 
     def build(self, X_shape: Any) -> None:
         self.embedding.build(X_shape)
-        self.rnn.build((X_shape[1], X_shape[0], self.embedding.output_dim))
+        batch, steps = X_shape
+        first_axes = (batch, steps) if self._is_batch_first else (steps, batch)
+        self.rnn.build((*first_axes, self.embedding.output_dim))
         self.built = True
 
     def __call__(self, X: Array, *args: Any, **kwargs: Any) -> Any:
@@ -220,15 +227,17 @@ class Seq2SeqEncoder(Encoder):
     def call(
         self, X: Tensor, *args: Any, training: bool | None = None
     ) -> tuple[Tensor, list[Tensor]]:
-        outputs, state = self.rnn(self.embedding(tf.transpose(X)), training=training)
-        return tf.transpose(outputs, (1, 0, 2)) if version.is_0_17() else outputs, state
+        if self._is_batch_first:
+            outputs, *state = self.rnn(self.embedding(X), training=training)
+            return outputs, tf.nest.flatten(state)
+        return self.rnn(self.embedding(tf.transpose(X)), training=training)
 
     def get_config(self) -> dict[str, Any]:
         sizes = {
             "vocab_size": self.embedding.input_dim,
             "embed_size": self.embedding.output_dim,
         }
-        return {**super().get_config(), **sizes, **self.rnn.hparams}
+        return {**super().get_config(), **sizes, **self._sizes}
 
 
 class Seq2Seq(EncoderDecoder):
@@ -273,6 +282,25 @@ def sequence_mask(X: Array, valid_len: Array, value: float = 0) -> Tensor:
     return tf.where(is_valid, X, tf.cast(value, X.dtype))
 
 
+class MaskedSoftmaxCELoss(keras.losses.Loss):
+    """The softmax cross-entropy of sentences with the lengths ``valid_len`` (batch,), without padding.
+
+    For tokens ``label`` (batch, steps) and logits ``pred`` (batch, steps, vocab_size), it returns each example's mean
+    over all steps, (batch,); steps past its length contribute 0. Raises ValueError or TypeError for a wrong shape or
+    dtype.
+    """
+
+    def __init__(self, valid_len: Tensor) -> None:
+        super().__init__(reduction="none")
+        self.valid_len = valid_len
+
+    def call(self, label: Tensor, pred: Tensor) -> Tensor:
+        label = tf.cast(label, tf.int32)  # Keras 3 has converted it to floating point
+        arrays.check_sentence_loss(pred, label)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(label, pred)
+        return tf.reduce_mean(sequence_mask(losses, self.valid_len), axis=1)
+
+
 def train_seq2seq(
     net: Any,
     data_iter: Any,
@@ -296,7 +324,7 @@ def train_seq2seq(
         with tf.GradientTape() as tape:
             dec_X = tf.concat([bos, Y[:, :-1]], axis=1)
             Y_hat = shared.discard_state(net(X, dec_X, X_lens, training=True))
-            loss = tf.reduce_sum(_masked_loss(Y_hat, Y, Y_lens))
+            loss = tf.reduce_sum(MaskedSoftmaxCELoss(Y_lens)(Y, Y_hat))
         variables = net.trainable_variables
         gradients = clip_gradients(tape.gradient(loss, variables), 1)
         update(optimizer, gradients, variables)
@@ -333,9 +361,3 @@ def predict_seq2seq(
         training=False,
     )
     return shared.join_tokens(tokens, tgt_vocab), weights
-
-
-def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
-    """Return each example's mean cross-entropy over all steps; steps past its length contribute 0."""
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(Y, Y_hat)
-    return tf.reduce_mean(sequence_mask(losses, lens), axis=1)

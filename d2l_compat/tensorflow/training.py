@@ -35,8 +35,7 @@ class Module(shared.Steps, keras.Model):
         ``kwargs`` are those of any Keras model: ``name``, ``dtype``, ``trainable``.
         """
         super(shared.Steps, self).__init__(**kwargs)  # Keras's `__init__`, which takes arguments
-        if "loss" in vars(self):
-            del self.loss  # Keras 3's attribute, which would hide the method
+        remove_loss_attribute(self)
         self.save_hyperparameters(ignore=["kwargs"])
         self.board = ProgressBoard()
         self.training = None
@@ -60,16 +59,27 @@ class Module(shared.Steps, keras.Model):
     @property
     def trainable_variables(self) -> list[Any]:
         """Keras's variables, and each ``tf.Variable`` of D2L's models from scratch, which Keras 3 ignores."""
-        if IS_KERAS_2:
-            return list(super().trainable_variables)
-        layers = [layer for layer in self._flatten_layers() if layer.trainable]
-        variables = {id(v): v for v in _find_variables(list(map(vars, layers))) if v.trainable}
-        return [*super().trainable_variables, *variables.values()]
+        return add_scratch_variables(self, super().trainable_variables)
 
     def configure_optimizers(self) -> keras.optimizers.Optimizer:
         """Return stochastic gradient descent with the learning rate ``self.lr``."""
         # Keras requires a float, and D2L's pages use 1.
         return keras.optimizers.SGD(float(self.lr) if isinstance(self.lr, int) else self.lr)
+
+
+def remove_loss_attribute(model: Any) -> None:
+    """Remove Keras 3's attribute ``loss``, which would hide the model's method, unless it has been set."""
+    if vars(model).get("loss", "") is None:
+        del model.loss
+
+
+def add_scratch_variables(model: Any, variables: Sequence[Any]) -> list[Any]:
+    """Return ``variables``, and each trainable ``tf.Variable`` among the attributes of the model's layers."""
+    if IS_KERAS_2:
+        return list(variables)
+    layers = [layer for layer in model._flatten_layers() if layer.trainable]
+    found = [v for v in _find_variables(list(map(vars, layers))) if v.trainable]
+    return list({id(v): v for v in [*variables, *found]}.values())
 
 
 def _find_variables(value: Any) -> Iterator[tf.Variable]:
@@ -110,7 +120,7 @@ class Classifier(shared.ClassifierSteps, Module):
         X = tf.random.normal(X_shape)
         for layer in self.net.layers:
             X = layer(X)
-            print(f"{type(layer).__name__} output shape:\t {tuple(X.shape)}")
+            print(f"{type(layer).__name__} output shape:\t {X.shape}")
 
 
 def _to_rows(Y_hat: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
@@ -152,6 +162,11 @@ class Trainer(shared.Trainer):
     def update(self) -> "Update":
         return Update()
 
+    def prepare_model(self, model: Any) -> None:
+        """Attach ``model`` to this trainer."""
+        super().prepare_model(model)
+        remove_loss_attribute(model)
+
     def _set_training(self, is_training: bool) -> None:
         """Set the model's ``training`` flag."""
         self.model.training = is_training
@@ -160,7 +175,7 @@ class Trainer(shared.Trainer):
         """Train on one batch: compute the loss and its gradients, and update the parameters."""
         with tf.GradientTape() as tape:
             loss = self.model.training_step(batch)
-        variables = self.model.trainable_variables
+        variables = add_scratch_variables(self.model, self.model.trainable_variables)
         gradients = tape.gradient(loss, variables)
         if self.gradient_clip_val > 0:
             gradients = self.clip_gradients(self.gradient_clip_val, gradients)

@@ -10,12 +10,15 @@ from typing import Any, overload
 from tensorflow import Tensor
 
 from d2l_compat._shared import checks, signatures
+from d2l_compat._shared.weights import assignable
 from d2l_compat.tensorflow._arrays import Array, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow._keras import keras, name_training_for_keras_2
 from d2l_compat.tensorflow.attention import (
     MultiHeadAttention,
     PositionalEncoding,
+    SizedLayer,
+    build_dense,
     pop_layer_arguments,
     register,
 )
@@ -31,13 +34,15 @@ __all__ = [
 
 
 @register
-class PositionWiseFFN(keras.layers.Layer):
+class PositionWiseFFN(SizedLayer):
     """The network max(0, x W_1 + b_1) W_2 + b_2, the same at every position; section 3.3.
 
     ``PositionWiseFFN(ffn_num_hiddens, ffn_num_outputs)`` takes the size of x from its first
     input; ``PositionWiseFFN(ffn_num_input, ffn_num_hiddens, ffn_num_outputs)`` specifies it. As with
     every Keras layer, ``name``, ``dtype`` and ``trainable`` are further arguments.
     """
+
+    SIZES = ("ffn_num_input",)
 
     @overload
     def __init__(
@@ -69,12 +74,11 @@ class PositionWiseFFN(keras.layers.Layer):
         self.relu = keras.layers.ReLU(dtype=policy)
         self.dense2 = keras.layers.Dense(arguments["ffn_num_outputs"], dtype=policy, name="dense2")
         self._arguments = arguments
-        if "ffn_num_input" in arguments:
-            self.build((None, None, arguments["ffn_num_input"]))
 
     def build(self, X_shape: Any) -> None:
-        self.dense1.build(X_shape)
-        self.dense2.build((*X_shape[:-1], self._arguments["ffn_num_hiddens"]))
+        build_dense(self.dense1, X_shape)
+        if type(self.dense1) is keras.layers.Dense:
+            build_dense(self.dense2, (*X_shape[:-1], self.dense1.units))
         self.built = True
 
     def __call__(self, X: Array, **kwargs: Any) -> Tensor:
@@ -82,7 +86,7 @@ class PositionWiseFFN(keras.layers.Layer):
 
         Raises ValueError or TypeError for input that does not fit.
         """
-        layer_inputs.check_features(X, self.dense1)
+        layer_inputs.check_features(X, self.dense1, self._arguments.get("ffn_num_input"))
         return super().__call__(X, **kwargs)
 
     def call(self, X: Tensor) -> Tensor:
@@ -211,7 +215,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         """
         layer_inputs.check_attention(X, X, X)
         layer_inputs.check_last_dimension("X", X, self._arguments["num_hiddens"])
-        layer_inputs.check_valid_lens(valid_lens, X, X)
+        valid_lens = layer_inputs.check_valid_lens(valid_lens, X, X)
         return super().__call__(X, valid_lens=valid_lens, **kwargs)
 
     def call(
@@ -311,7 +315,7 @@ class TransformerEncoder(Encoder):
         """
         layer_inputs.check_tokens(X, self.embedding.input_dim)
         layer_inputs.check_positions(0, X, self.pos_encoding.max_len)
-        layer_inputs.check_valid_lens(valid_lens, X, X)
+        valid_lens = layer_inputs.check_valid_lens(valid_lens, X, X)
         name_training_for_keras_2(kwargs)
         return super().__call__(X, valid_lens, *args, **kwargs)
 
@@ -322,17 +326,18 @@ class TransformerEncoder(Encoder):
         *args: Any,
         training: bool | None = None,
     ) -> Tensor:
+        self._last = None  # forget weights that were assigned
         embedded = self.embedding(X) * math.sqrt(self.num_hiddens)
         X = self.pos_encoding(embedded, training=training)
         for block in self.blks:
             X = block(X, valid_lens, training=training)
         return X
 
-    @property
+    @assignable
     def attention_weights(self) -> list[Tensor]:
         """Weights of the last call, one tensor per block, shape (batch * heads, steps, steps).
 
-        ``DotProductAttention.attention_weights`` says which calls set them, and when RuntimeError is raised.
+        ``DotProductAttention.attention_weights`` says which calls set them, and when AttributeError is raised.
         """
         return [block.attention.attention.attention_weights for block in self.blks]
 

@@ -1,7 +1,7 @@
 """``d2l.torch`` on today's PyTorch: ``from d2l_compat import torch as d2l``.
 
 Attention layers and positional encodings are in ``attention``, ``additive`` and ``relative``, models built of them in
-``transformer`` and ``seq2seq``, training in ``training``, data sets in ``data``, device helpers in ``devices``, tensor
+``transformer`` and ``seq2seq``, training in ``training``, data sets in ``datasets``, device helpers in ``devices``, tensor
 functions in ``tensors``, the cost of layers in ``counting``. Plots are the same for every framework. What D2L's
 chapters on other subjects use is in the modules that ``LAZY_MODULES`` lists.
 """
@@ -17,7 +17,7 @@ from d2l_compat.common import *
 from d2l_compat.torch.additive import *
 from d2l_compat.torch.attention import *
 from d2l_compat.torch.counting import *
-from d2l_compat.torch.data import *
+from d2l_compat.torch.datasets import *
 from d2l_compat.torch.devices import *
 from d2l_compat.torch.relative import *
 from d2l_compat.torch.seq2seq import *

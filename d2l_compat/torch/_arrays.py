@@ -8,9 +8,13 @@ from d2l_compat._shared.checks import Arrays
 
 class _Tensors(Arrays):
     types = (Tensor,)
+    layer_types = (nn.Linear, nn.LazyLinear, nn.LayerNorm)
 
     def dtype(self, x: Tensor) -> str:
         return str(x.dtype).removeprefix("torch.")
+
+    def cast(self, x: Tensor, dtype: str) -> Tensor:
+        return x.to(getattr(torch, dtype))
 
     def value_range(self, x: Tensor) -> tuple[float, float] | None:
         # Reading values would stop a compiler's trace, and tensors on the meta device have none.
@@ -23,6 +27,8 @@ class _Tensors(Arrays):
         self, projection: nn.Linear, inputs: Tensor
     ) -> tuple[int | None, str | None]:
         weight = projection.weight
+        if weight is None:  # a normalization may have none
+            return None, None
         size = None if isinstance(weight, nn.UninitializedParameter) else weight.shape[-1]
         is_cast = not inputs.is_meta and torch.is_autocast_enabled(inputs.device.type)
         return size, None if is_cast else self.dtype(weight)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from d2l_compat._shared import checks, layers
+from d2l_compat._shared.weights import assignable, select_assigned
 from d2l_compat.torch._arrays import arrays
 from d2l_compat.torch.attention import linear, masked_softmax
 
@@ -27,11 +28,11 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Module):
         key_size: int | None = None,
         query_size: int | None = None,
     ) -> None:
-        self.W_q = linear(query_size, num_hiddens, bias=False)
         self.W_k = linear(key_size, num_hiddens, bias=False)
-        self.w_v = nn.Linear(num_hiddens, 1, bias=False)
+        self.W_q = linear(query_size, num_hiddens, bias=False)
+        self.w_v = linear(query_size and num_hiddens, 1, bias=False)
         self.dropout = nn.Dropout(dropout)
-        self._weights: Tensor | None = None
+        self._last: Tensor | None = None
 
     def forward(
         self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor | None = None
@@ -48,19 +49,19 @@ class AdditiveAttention(layers.AdditiveAttention, nn.Module):
         arrays.check_projection("keys", keys, self.W_k)
         features = self.W_q(queries).unsqueeze(2) + self.W_k(keys).unsqueeze(1)
         scores = self.w_v(torch.tanh(features)).squeeze(-1)
-        self._weights = masked_softmax(scores, valid_lens)
-        return self.dropout(self._weights) @ values
+        self._last = masked_softmax(scores, valid_lens)
+        return self.dropout(self._last) @ values
 
-    @property
+    @assignable
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        Raises RuntimeError before the first call.
+        Raises AttributeError before the first call.
         """
-        if self._weights is None:
-            raise RuntimeError(checks.NOT_CALLED)
-        return self._weights
+        if self._last is None:
+            raise AttributeError(checks.NOT_CALLED)
+        return self._last
 
     def __getstate__(self) -> dict[str, Any]:
         # A copied or saved layer has not been called yet.
-        return {**self.__dict__, "_weights": None}
+        return {**self.__dict__, "_last": select_assigned(self._last)}

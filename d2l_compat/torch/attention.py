@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from d2l_compat._shared import checks, encoding, layers
+from d2l_compat._shared.weights import assignable, select_assigned
 from d2l_compat.torch._arrays import arrays
 from d2l_compat.torch._position_table import PositionTable
 
@@ -42,8 +43,9 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
     X
         Scores, floating point, shape (batch, queries, keys).
     valid_lens
-        Integers from 0 to the number of keys, shape (batch,), or (batch, queries) for a separate
-        length for each query; None means all keys.
+        Whole numbers of at least 0, of an integer or floating-point dtype, shape (batch,), or (batch,
+        queries) for a separate length for each query; beyond the number of keys they, and None, mean
+        all keys.
 
     Returns
     -------
@@ -126,15 +128,15 @@ class DotProductAttention(nn.Module):
         ).squeeze(1)
         return pooled if empty is None else pooled.masked_fill(empty, 0)
 
-    @property
+    @assignable
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
         They are computed here from the tensors of that call, which must not have been changed in
-        place since. Raises RuntimeError before the first call.
+        place since. Raises AttributeError before the first call.
         """
         if self._last is None:
-            raise RuntimeError(checks.NOT_CALLED)
+            raise AttributeError(checks.NOT_CALLED)
         queries, keys, lens, score_bias = self._last
         scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
         if score_bias is not None:
@@ -143,7 +145,7 @@ class DotProductAttention(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         # A copied or saved layer has not been called yet.
-        return {**self.__dict__, "_last": None}
+        return {**self.__dict__, "_last": select_assigned(self._last)}
 
 
 class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
@@ -170,7 +172,8 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         self.W_q = linear(query_size, num_hiddens, bias)
         self.W_k = linear(key_size, num_hiddens, bias)
         self.W_v = linear(value_size, num_hiddens, bias)
-        self.W_o = linear(num_hiddens, num_hiddens, bias)
+        # As in D2L, the short signature leaves this size, too, to the first call.
+        self.W_o = linear(query_size and num_hiddens, num_hiddens, bias)
 
     def forward(
         self,
@@ -208,6 +211,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         if score_bias is not None:
             # Autocast may give the scores another dtype.
             masks["score_bias"] = self._bias_per_head(score_bias, len(queries)).to(projected.dtype)
+        self._last = None  # forget weights that were assigned
         pooled = self.attention(
             self.transpose_qkv(projected),
             self.transpose_qkv(self.W_k(keys)),
@@ -217,11 +221,11 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         )
         return self.W_o(self.transpose_output(pooled))
 
-    @property
+    @assignable
     def attention_weights(self) -> Tensor:
         """Weights of the last call, before dropout, shape (batch, heads, queries, keys).
 
-        Raises RuntimeError before the first call.
+        Raises AttributeError before the first call.
         """
         weights = self.attention.attention_weights
         batch = weights.shape[0] // self.num_heads

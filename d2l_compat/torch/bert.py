@@ -1,6 +1,6 @@
 """BERT (Devlin et al., 2019): an encoder of two sentences, its two tasks, and WikiText-2 to train it on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,10 @@ from d2l_compat.torch.transformer import TransformerEncoderBlock
 __all__ = ["BERTEncoder", "BERTModel", "MaskLM", "NextSentencePred", "load_data_wiki"]
 
 _read_wiki = wiki.read
+_get_next_sentence = wiki.draw_sentence
+_get_nsp_data_from_paragraph = wiki.draw_pairs
+_replace_mlm_tokens = wiki.replace_tokens
+_get_mlm_data_from_tokens = wiki.mask_tokens
 
 
 class BERTEncoder(layers.BERTEncoder, nn.Module):
@@ -45,16 +49,8 @@ class BERTEncoder(layers.BERTEncoder, nn.Module):
         X = self.token_embedding(tokens.long()) + self.segment_embedding(segments.long())
         X = X + self.pos_embedding[:, : X.shape[1]]
         for block in self.blks:
-            X = block(X, _integer_lens(valid_lens))
+            X = block(X, valid_lens)
         return X
-
-
-def _integer_lens(valid_lens: Tensor | None) -> Tensor | None:
-    """Convert floating-point lengths, which D2L's data set of Wikipedia has, to integers."""
-    if isinstance(valid_lens, Tensor) and valid_lens.is_floating_point():
-        whole = valid_lens.long()
-        return whole if torch.equal(whole.to(valid_lens.dtype), valid_lens) else valid_lens
-    return valid_lens
 
 
 class MaskLM(nn.Module):
@@ -69,7 +65,7 @@ class MaskLM(nn.Module):
         checks.size("vocab_size", vocab_size)
         checks.size("num_hiddens", num_hiddens)
         first = linear(checks.optional_size("num_inputs", num_inputs), num_hiddens)
-        last = nn.Linear(num_hiddens, vocab_size)
+        last = linear(num_inputs and num_hiddens, vocab_size)
         self.mlp = nn.Sequential(first, nn.ReLU(), nn.LayerNorm(num_hiddens), last)
 
     def forward(self, X: Tensor, pred_positions: Tensor) -> Tensor:
@@ -115,13 +111,13 @@ class BERTModel(layers.BERTModel, nn.Module):
         *,
         vocab_size: int,
         num_hiddens: int,
-        hid_in_features: int,
-        mlm_in_features: int,
-        nsp_in_features: int,
+        hid_in_features: int | None,
+        mlm_in_features: int | None,
+        nsp_in_features: int | None,
         **sizes: Any,
     ) -> None:
         self.encoder = BERTEncoder(vocab_size=vocab_size, num_hiddens=num_hiddens, **sizes)
-        self.hidden = nn.Sequential(nn.Linear(hid_in_features, num_hiddens), nn.Tanh())
+        self.hidden = nn.Sequential(linear(hid_in_features, num_hiddens), nn.Tanh())
         self.mlm = MaskLM(vocab_size, num_hiddens, mlm_in_features)
         self.nsp = NextSentencePred(nsp_in_features)
 
@@ -141,6 +137,14 @@ class BERTModel(layers.BERTModel, nn.Module):
         encoded = self.encoder(tokens, segments, valid_lens)
         tokens_hat = None if pred_positions is None else self.mlm(encoded, pred_positions)
         return encoded, tokens_hat, self.nsp(self.hidden(encoded[:, 0]))
+
+
+def _pad_bert_inputs(
+    examples: Sequence[Any], max_len: int, vocab: Vocab
+) -> tuple[list[Tensor], ...]:
+    """Return the arrays of ``wiki.pad_inputs`` as lists with a tensor for each example."""
+    columns = wiki.pad_inputs(examples, max_len, vocab)
+    return tuple([*torch.from_numpy(column)] for column in columns)
 
 
 class _WikiTextDataset(wiki.WikiText, Dataset[Any]):

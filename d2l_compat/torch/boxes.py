@@ -27,24 +27,24 @@ __all__ = [
 def box_corner_to_center(boxes: Tensor) -> Tensor:
     """Convert boxes (boxes, 4) from (x1, y1, x2, y2) to (center x, center y, width, height).
 
-    Raises TypeError or ValueError for another shape, or a dtype that is not floating point.
+    Raises TypeError or ValueError for another shape or dtype. Integers become float32.
     """
-    shared.check_boxes(arrays, "boxes", boxes)
+    (boxes,) = shared.check_boxes(arrays, boxes=boxes)
     return shared.corner_to_center(torch, boxes)
 
 
 def box_center_to_corner(boxes: Tensor) -> Tensor:
     """Convert boxes (boxes, 4) from (center x, center y, width, height) to (x1, y1, x2, y2)."""
-    shared.check_boxes(arrays, "boxes", boxes)
+    (boxes,) = shared.check_boxes(arrays, boxes=boxes)
     return shared.center_to_corner(torch, boxes)
 
 
 def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
     """Return the intersection over union, (boxes1, boxes2), of each pair of boxes (boxes1, 4) and (boxes2, 4).
 
-    Raises TypeError or ValueError for another shape, or a dtype that is not floating point.
+    Raises TypeError or ValueError for another shape or dtype. Integers become float32.
     """
-    shared.check_box_arrays(arrays, ("boxes1", "boxes2"), boxes1, boxes2)
+    boxes1, boxes2 = shared.check_boxes(arrays, boxes1=boxes1, boxes2=boxes2)
     return shared.iou(torch, boxes1, boxes2)
 
 
@@ -52,16 +52,18 @@ def offset_boxes(anchors: Tensor, assigned_bb: Tensor, eps: float = 1e-6) -> Ten
     """Return the offsets (boxes, 4) from each anchor to its box, both (boxes, 4).
 
     They are 10 times the distances of the centers in units of the anchor's width and height, and
-    5 * log(eps + box / anchor) for the widths and heights. Raises TypeError or ValueError for other shapes, or a
-    dtype that is not floating point.
+    5 * log(eps + box / anchor) for the widths and heights. Raises TypeError or ValueError for other shapes or
+    dtypes. Integers become floats.
     """
-    shared.check_box_pairs(arrays, ("anchors", "assigned_bb"), anchors, assigned_bb)
+    anchors, assigned_bb = shared.check_box_pairs(arrays, anchors=anchors, assigned_bb=assigned_bb)
     return shared.offsets(torch, anchors, assigned_bb, real("eps", eps, "a number"))
 
 
 def offset_inverse(anchors: Tensor, offset_preds: Tensor) -> Tensor:
     """Return the boxes for anchors and predicted offsets, each (boxes, 4): the inverse of :func:`offset_boxes`."""
-    shared.check_box_pairs(arrays, ("anchors", "offset_preds"), anchors, offset_preds)
+    anchors, offset_preds = shared.check_box_pairs(
+        arrays, anchors=anchors, offset_preds=offset_preds
+    )
     return shared.apply_offsets(torch, anchors, offset_preds)
 
 

@@ -11,7 +11,7 @@ from d2l_compat._shared import classification as shared
 from d2l_compat._shared.checks import check_callable, check_instance, real
 from d2l_compat._shared.data import images
 from d2l_compat.common import accuracy, get_dataloader_workers
-from d2l_compat.torch.data import FashionMNIST
+from d2l_compat.torch.datasets import FashionMNIST
 from d2l_compat.torch.devices import try_gpu
 from d2l_compat.torch.models import init_cnn
 

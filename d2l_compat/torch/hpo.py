@@ -16,8 +16,9 @@ from d2l_compat._shared.hpo import (
     HPOSearcher,
     HPOTuner,
     RandomSearcher,
+    SuccessiveHalvingScheduler,
 )
-from d2l_compat.torch.data import FashionMNIST
+from d2l_compat.torch.datasets import FashionMNIST
 from d2l_compat.torch.models import LeNet, init_cnn
 from d2l_compat.torch.training import Trainer
 
@@ -28,6 +29,7 @@ __all__ = [
     "HPOTrainer",
     "HPOTuner",
     "RandomSearcher",
+    "SuccessiveHalvingScheduler",
     "hpo_objective_lenet",
     "rbfkernel",
 ]

@@ -109,7 +109,7 @@ class LinearRegression(Module):
     def __init__(self, lr: float) -> None:
         super().__init__()
         self.save_hyperparameters()
-        self.net = _SmallInitLinear(1)
+        self.net = LazyLinear(1)
 
     def loss(self, y_hat: Tensor, y: Tensor) -> Tensor:
         """Return the mean squared difference; in MXNet and JAX it is half of that."""
@@ -120,8 +120,11 @@ class LinearRegression(Module):
         return self.net.weight.data, self.net.bias.data
 
 
-class _SmallInitLinear(nn.LazyLinear):
-    """A linear layer whose weights are drawn near zero, once the first input sets their shape."""
+class LazyLinear(nn.LazyLinear):
+    """A linear layer whose weights are drawn near zero, once the first input sets their shape.
+
+    It has the name of its base class, since ``print(model)`` shows it.
+    """
 
     def reset_parameters(self) -> None:
         if self.in_features:

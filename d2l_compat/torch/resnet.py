@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from d2l_compat._shared import signatures
 from d2l_compat._shared.checks import size
+from d2l_compat._shared.version import is_0_17
 
 __all__ = ["Residual", "resnet18"]
 
@@ -38,11 +39,12 @@ class Residual(nn.Module):
     ) -> None:
         """Create the block. Raises ValueError or TypeError for arguments of the wrong type or range."""
         super().__init__()
+        hidden_channels = input_channels and num_channels
         self.conv1 = _conv(input_channels, num_channels, 3, strides)
-        self.conv2 = _conv(num_channels, num_channels, 3)
+        self.conv2 = _conv(hidden_channels, num_channels, 3)
         self.conv3 = _conv(input_channels, num_channels, 1, strides) if use_1x1conv else None
-        self.bn1 = nn.BatchNorm2d(num_channels)
-        self.bn2 = nn.BatchNorm2d(num_channels)
+        self.bn1 = _norm(hidden_channels)
+        self.bn2 = _norm(hidden_channels)
 
     def forward(self, X: Tensor) -> Tensor:
         """Return the block's output for X (batch, input channels, height, width).
@@ -70,9 +72,15 @@ def resnet18(num_classes: int, in_channels: int = 1) -> nn.Sequential:
 
 
 def _stage(inputs: int, outputs: int) -> nn.Sequential:
-    """Create two blocks; if the channels double, height and width are halved."""
+    """Create two blocks; if the channels double, height and width are halved.
+
+    In D2L 1.0, their first call sets their input channels, and draws their weights.
+    """
     is_same = inputs == outputs
-    first = Residual(inputs, outputs, not is_same, 1 if is_same else 2)
+    strides = 1 if is_same else 2
+    if not is_0_17():
+        return nn.Sequential(Residual(outputs, not is_same, strides), Residual(outputs))
+    first = Residual(inputs, outputs, not is_same, strides)
     return nn.Sequential(first, Residual(outputs, outputs))
 
 
@@ -81,3 +89,7 @@ def _conv(inputs: int | None, outputs: int, kernel_size: int, strides: int = 1) 
     if inputs is None:
         return nn.LazyConv2d(outputs, kernel_size, strides, padding=kernel_size // 2)
     return nn.Conv2d(inputs, outputs, kernel_size, strides, padding=kernel_size // 2)
+
+
+def _norm(channels: int | None) -> nn.Module:
+    return nn.LazyBatchNorm2d() if channels is None else nn.BatchNorm2d(channels)

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from d2l_compat._shared import checks
 from d2l_compat._shared import seq2seq as shared
+from d2l_compat._shared.version import is_0_17
 from d2l_compat.torch._arrays import arrays
 from d2l_compat.torch.training import Classifier, Module, clip_gradients
 
@@ -19,6 +19,7 @@ __all__ = [
     "Decoder",
     "Encoder",
     "EncoderDecoder",
+    "MaskedSoftmaxCELoss",
     "Seq2Seq",
     "Seq2SeqEncoder",
     "init_seq2seq",
@@ -97,10 +98,10 @@ class GRU(Module):
         Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         super().__init__()
+        self.save_hyperparameters()
         sizes = shared.recurrent_sizes(
             dropout, num_inputs=num_inputs, num_hiddens=num_hiddens, num_layers=num_layers
         )
-        self.save_hyperparameters()
         self.rnn = nn.GRU(*sizes, dropout=dropout if num_layers > 1 else 0)
 
     def forward(self, inputs: Tensor, H: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -113,7 +114,11 @@ class GRU(Module):
 
 
 class Seq2SeqEncoder(Encoder):
-    """A GRU that reads a sentence, and returns its outputs at all steps and its final state."""
+    """A GRU that reads a sentence, and returns its outputs at all steps and its final state.
+
+    Its weights are drawn by :func:`init_seq2seq`. If ``D2L_VERSION`` is 0.17, PyTorch draws them, and ``rnn`` is an
+    ``nn.GRU``.
+    """
 
     def __init__(
         self,
@@ -129,8 +134,12 @@ class Seq2SeqEncoder(Encoder):
             dropout, vocab_size=vocab_size, embed_size=embed_size
         )
         self.embedding = nn.Embedding(vocab_size, embed_size)
-        self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
-        self.apply(init_seq2seq)
+        rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
+        if is_0_17():
+            self.rnn: nn.Module = rnn.rnn
+        else:
+            self.rnn = rnn
+            self.apply(init_seq2seq)
 
     def forward(self, X: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
         """Map tokens (batch, steps) to (steps, batch, hiddens) and a new state (layers, batch, hiddens)."""
@@ -189,6 +198,21 @@ def sequence_mask(X: Tensor, valid_len: Tensor, value: float = 0) -> Tensor:
     return X.masked_fill(is_past.reshape(*is_past.shape, *[1] * (X.ndim - 2)), value)
 
 
+class MaskedSoftmaxCELoss(nn.CrossEntropyLoss):
+    """The softmax cross-entropy of sentences, without padding.
+
+    For logits ``pred`` (batch, steps, vocab_size), tokens ``label`` (batch, steps) and lengths ``valid_len`` (batch,),
+    it returns each example's mean over all steps, (batch,); steps past its length contribute 0. Raises ValueError or
+    TypeError for a wrong shape or dtype.
+    """
+
+    def forward(self, pred: Tensor, label: Tensor, valid_len: Tensor) -> Tensor:  # type: ignore[override]
+        arrays.check_sentence_loss(pred, label)
+        self.reduction = "none"
+        losses = super().forward(pred.transpose(1, 2), label.long())
+        return sequence_mask(losses, valid_len).mean(dim=1)
+
+
 def train_seq2seq(
     net: Any, data_iter: Any, lr: float, num_epochs: int, tgt_vocab: Any, device: torch.device
 ) -> None:
@@ -202,13 +226,14 @@ def train_seq2seq(
     net.to(device)
     net.train()
     optimizer = torch.optim.Adam(net.parameters(), lr=lr)
+    masked_loss = MaskedSoftmaxCELoss()
 
     def step(batch: Any) -> tuple[Tensor, Tensor]:
         X, X_lens, Y, Y_lens = [tensor.to(device) for tensor in batch]
         first = torch.full_like(Y[:, :1], tgt_vocab[shared.BOS])
         Y_hat = shared.discard_state(net(X, torch.cat([first, Y[:, :-1]], dim=1), X_lens))
         optimizer.zero_grad()
-        loss = _masked_loss(Y_hat, Y, Y_lens).sum()
+        loss = masked_loss(Y_hat, Y, Y_lens).sum()
         loss.backward()
         clip_gradients(net, 1)
         optimizer.step()
@@ -242,12 +267,6 @@ def predict_seq2seq(
             net.decoder, state, first, _pick_likeliest, num_steps, save_attention_weights, end
         )
     return shared.join_tokens(tokens, tgt_vocab), weights
-
-
-def _masked_loss(Y_hat: Tensor, Y: Tensor, lens: Tensor) -> Tensor:
-    """Return each example's mean cross-entropy over all steps; steps past its length contribute 0."""
-    losses = F.cross_entropy(Y_hat.transpose(1, 2), Y.long(), reduction="none")
-    return sequence_mask(losses, lens).mean(dim=1)
 
 
 @contextmanager

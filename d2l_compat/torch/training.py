@@ -50,7 +50,7 @@ class Classifier(shared.ClassifierSteps, Module):
         X = torch.randn(*X_shape)
         for layer in self.net:
             X = layer(X)
-            print(f"{type(layer).__name__} output shape:\t {tuple(X.shape)}")
+            print(f"{type(layer).__name__} output shape:\t {X.shape}")
 
 
 class DataModule(shared.DataModule):

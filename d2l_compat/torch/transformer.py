@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from d2l_compat._shared import checks, layers, signatures
+from d2l_compat._shared.weights import assignable
 from d2l_compat.torch._arrays import arrays
 from d2l_compat.torch.attention import MultiHeadAttention, PositionalEncoding, linear
 from d2l_compat.torch.seq2seq import Encoder
@@ -35,7 +36,7 @@ class PositionWiseFFN(layers.PositionWiseFFN, nn.Module):
     ) -> None:
         self.dense1 = linear(ffn_num_input, ffn_num_hiddens)
         self.relu = nn.ReLU()
-        self.dense2 = linear(ffn_num_hiddens, ffn_num_outputs)
+        self.dense2 = linear(ffn_num_input and ffn_num_hiddens, ffn_num_outputs)
 
     def forward(self, X: Tensor) -> Tensor:
         """Map X (..., inputs) to (..., ffn_num_outputs)."""
@@ -58,7 +59,7 @@ class AddNorm(nn.Module):
 
     def forward(self, X: Tensor, Y: Tensor) -> Tensor:
         """Return LayerNorm(X + dropout(Y)), of the shape of both. Raises ValueError for different shapes."""
-        arrays.check_residual(X, Y, self.ln.normalized_shape, self.ln)
+        arrays.check_residual(X, Y, getattr(self.ln, "normalized_shape", ()), self.ln)
         return self.ln(X + self.dropout(Y))
 
 
@@ -106,16 +107,17 @@ class TransformerEncoder(layers.TransformerEncoder, Encoder):
         The embedding is scaled by sqrt(num_hiddens), so that the positional encoding does not outweigh it.
         """
         arrays.check_tokens(X, self.embedding.weight.shape[0])
+        self._last = None  # forget weights that were assigned
         X = self.pos_encoding(self.embedding(X.long()) * math.sqrt(self.num_hiddens))
         for block in self.blks:
             X = block(X, valid_lens)
         return X
 
-    @property
+    @assignable
     def attention_weights(self) -> list[Tensor]:
         """Weights of the last call, one tensor per block, shape (batch * heads, steps, steps).
 
-        Raises RuntimeError before the first call.
+        Raises AttributeError before the first call.
         """
         blocks: Any = self.blks
         return [block.attention.attention.attention_weights for block in blocks]

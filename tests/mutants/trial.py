@@ -31,7 +31,9 @@ SHARED_TESTS = [f"tests/shim/test_{name}.py" for name in SHARED_MODULES]
 # The tests to run first for a fault in a module, because they probably notice it.
 TESTS_BY_MODULE = {
     **dict.fromkeys(("attention", "blockwise", "additive"), "tests/shim/each/test_attention.py"),
-    **dict.fromkeys(("seq2seq", "training", "data", "dropout"), "tests/shim/each/test_training.py"),
+    **dict.fromkeys(
+        ("seq2seq", "training", "datasets", "dropout"), "tests/shim/each/test_training.py"
+    ),
     "encoding": "tests/shim/each/test_encoding.py",
     "transformer": "tests/shim/each/test_transformer.py",
     **dict.fromkeys(("text", "translation"), "tests/shim/test_common.py"),

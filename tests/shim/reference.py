@@ -99,7 +99,7 @@ def multi_head_attention(
         output, weight = dot_product_attention(
             q[..., columns],
             k[..., columns],
-            v[..., columns],
+            np.split(v, num_heads, axis=-1)[head],
             valid_lens,
             causal=causal,
             score_bias=biases[:, head],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from d2l_compat import common as d2l
-from d2l_compat._shared.data.translation import preprocess
+from d2l_compat._shared.data.translation import preprocess_nmt
 from tests.shim.each.rules import matches_message
 
 
@@ -35,6 +35,18 @@ def test_vocabulary_is_in_alphabetical_order():
     assert vocab.to_tokens(range(2)) == vocab.to_tokens(np.float32([0, 1])) == ["!", "."]
     assert vocab.to_tokens(np.array([4, 5])) == ["go", "hi"]
     assert vocab.token_freqs[0] in (("go", 2), (".", 2))
+
+
+def test_tuples_are_tokens():
+    pairs = [("b", "a"), ("a", "b"), ("b", "a")]
+    vocab = d2l.Vocab([*pairs, "a", 7])
+    assert vocab.idx_to_token == ["<unk>", "a", ("a", "b"), ("b", "a"), 7]
+    assert vocab.token_freqs[0] == (("b", "a"), 2)
+    assert vocab[("b", "a")] == [0, 1]  # as in d2l: the index of each part
+    assert vocab[7] == 4
+    assert vocab[8] == vocab[None] == vocab.unk
+    lines = (("a", "b"), ("a",))
+    assert d2l.subsample(lines, d2l.Vocab(["a", "b"]))[1] == {"a": 2, "b": 1}
 
 
 def test_rare_tokens_are_left_out():
@@ -106,7 +118,7 @@ def test_bleu_matches_formula(pred: str, label: str, k: int, score: float):
 def test_preprocessing_separates_signs_and_unifies_spaces():
     text = "Well, go on!\tD'accord\u202f! O\u00f9\xa0? Va. 3.5? No,no"
     expected = "well , go on !\td'accord ! o\u00f9 ? va . 3 .5 ? no ,no"
-    assert preprocess(text) == expected
+    assert preprocess_nmt(text) == expected
 
 
 # Training helpers
@@ -127,7 +139,7 @@ def test_add_to_class_affects_existing_objects():
         d2l.add_to_class(3)
 
 
-def test_arguments_become_attributes():
+def test_arguments_and_local_variables_become_attributes():
     class B(d2l.HyperParameters):
         def __init__(self, a, b, _private, *rest, c=3, **more):
             local = a + b
@@ -135,11 +147,10 @@ def test_arguments_become_attributes():
             assert local
 
     b = B(1, 2, 0, 7, 8, d=4)
-    assert b.hparams == {"a": 1, "c": 3, "rest": (7, 8), "more": {"d": 4}}
-    assert (b.a, b.c) == (1, 3)
+    assert b.hparams == {"a": 1, "c": 3, "rest": (7, 8), "more": {"d": 4}, "local": 3}
+    assert (b.a, b.c, b.local) == (1, 3, 3)
     assert not hasattr(b, "b")
     assert not hasattr(b, "_private")
-    assert not hasattr(b, "local")
 
 
 def test_timer_adds_up(monkeypatch: pytest.MonkeyPatch):
@@ -188,6 +199,25 @@ def test_animator_takes_one_curve_and_formats():
     assert curves(board.axes[0]) == [[(0, 1), (1, 4)]]
 
 
+def test_animator_draws_replaced_formats():
+    board = d2l.Animator()
+    board.add(0, [1] * 6)
+    board.fmts = ["g:"]
+    board.add(1, [2] * 6)
+    assert {line.get_color() for line in board.axes[0].get_lines()} == {"g"}
+    assert len(board.axes[0].get_lines()) == 6
+
+
+def test_board_subclass_needs_no_other_init():
+    class Silent(d2l.ProgressBoard):
+        def __init__(self):
+            self.display = False
+
+    board = Silent()
+    board.draw(0, 1, "loss")
+    assert board.data == {"loss": [(0, 1)]}
+
+
 def test_progress_board_draws_means():
     board = d2l.ProgressBoard(xlabel="x", ylabel="y")
     for x in range(4):
@@ -219,7 +249,9 @@ def test_show_images_draws_grid():
         (image,) = axes[k].get_images()
         np.testing.assert_array_equal(image.get_array(), images[k])
         assert axes[k].get_title() == "abc"[k]
+        assert axes[k].axison
     assert not axes[3].get_images()
+    assert not axes[3].axison
 
 
 def test_show_images_omits_images_beyond_grid():
@@ -247,8 +279,9 @@ BAD_CALLS: dict[str, Callable[[], Any]] = {
     "IndexError: indices: got -1; need integers...": lambda: d2l.Vocab().to_tokens([-1]),
     "ValueError: indices: got 1.9; need integers from 0...": lambda: d2l.Vocab().to_tokens(1.9),
     "TypeError: indices: got True; need integers...": lambda: d2l.Vocab().to_tokens([True]),
-    "TypeError: tokens: got a token of type int; need tokens...": lambda: d2l.Vocab(["a", 1]),
-    "TypeError: reserved_tokens: got a token of type bytes...": lambda: d2l.Vocab([], 0, [b"a"]),
+    "TypeError: tokens: got a token that is not hashable; need tokens...": lambda: d2l.Vocab(["a", ["b"]]),
+    "TypeError: tokens: got int; need a list of lists...": lambda: d2l.Vocab([["a"], 1]),
+    "TypeError: tokens: got set; need a token, or a list...": lambda: d2l.Vocab()[["a", {"b"}]],
     "TypeError: trainer: got a result of 0; need four numbers: x1, x2, s1, s2...":
         lambda: d2l.train_2d(max, 1),
     "ValueError: args: got 1 numbers; need 2, one for each sum...":

@@ -40,10 +40,11 @@ class Service:
             if name is None or (n or "").lower() == name
         ]
 
-    def run(self, command: list[str], **_: object) -> Any:
+    def run(self, command: list[str], **options: Any) -> Any:
         assert command[:4] == [sys.executable, "-m", "pip", "install"]
+        assert options["encoding"] == options["env"]["PYTHONIOENCODING"] == "utf-8"
         i = command.index("--constraint")
-        self.constraints = Path(command[i + 1]).read_text().splitlines()
+        self.constraints = Path(command[i + 1]).read_text(encoding="utf-8").splitlines()
         self.calls.append(command[4:i] + command[i + 2 :])
         error = self.errors.pop(0) if self.errors else ""
         return SimpleNamespace(returncode=bool(error), stderr=error)

@@ -1,5 +1,6 @@
 """Test tools/book, which runs D2L's own pages on the shim: the choice of code and the report of failures."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from PIL import Image
 
 from d2l_compat.frameworks import PYTHON_FRAMEWORKS
 from tools.book.__main__ import main
+from tools.book.compare import find_difference
 from tools.book.epochs import cap_epochs
 from tools.book.pages import list_pairs
 from tools.book.results import (
@@ -18,7 +20,7 @@ from tools.book.results import (
     render_tables,
     save_results,
 )
-from tools.book.run import CAUSES, Outcome, find_cause
+from tools.book.run import CAUSES, SHIM_SETUP, Outcome, find_cause
 from tools.book.words import TABLE_TEXT
 from tools.weave.lessons import LANGUAGES
 
@@ -148,10 +150,27 @@ def test_the_cause_of_an_error_is_found(name: str, message: str, trace: str, exp
     assert find_cause(name, message, trace) == expected
 
 
-SUCCESS = Result("en", "optimization/sgd", "pytorch", 5, 5)
+@pytest.mark.parametrize(
+    ("ours", "theirs", "difference"),
+    [
+        (["loss 0.25, 3.1 sec, 8e3 词元/秒"], ["loss 0.2501,  9 sec, 9 词元/秒"], ""),
+        (["[1., nan]\n", "<A at 0x7f>"], ["[1.0005, nan]", "<A at 0x2e>"], ""),
+        (["[1., 2., 3e-4]"], ["[1., 2., 4e-4]"], "[1., 2., 3e-4] / [1., 2., 4e-4]"),
+        (["the net", "(a)"], ["the net"], "the net (a) / the net"),
+        (["one"], ["two"], "one / two"),
+        (["1"], ["-1"], "1 / -1"),
+    ],
+)
+def test_outputs_are_compared_by_words_and_numbers(
+    ours: list[str], theirs: list[str], difference: str
+) -> None:
+    assert find_difference(ours, theirs) == difference
+
+
+SUCCESS = Result("en", "optimization/sgd", "pytorch", 5, 5, compared=3, equal=3)
 FAILURE = Result("en", "optimization/sgd", "jax", 5, 2, "framework", "TypeError: a | b")
 SAME_ERROR = Result("en", "optimization/sgd", "tensorflow", 5, 3, "framework", "TypeError: a | b")
-CHINESE = Result("zh", "linear-networks/a", "pytorch", 3, 1, "gpu", "no GPU")
+CHINESE = Result("zh", "linear-networks/a", "pytorch", 3, 1, "gpu", "no GPU", 2, 1, "line 3: 1 / 2")
 TABLES = """\
 | chapter | PyTorch | TensorFlow | JAX |
 |:--|--:|--:|--:|
@@ -166,6 +185,19 @@ nor a download of their own, 33.3 % did. The failures, with the first error of e
 |:--|:--|:--|:--|
 | sgd (English) | JAX, TensorFlow | today's framework or library | `TypeError: a \\| b` |
 | a (Chinese) | PyTorch | it needs a GPU |  |
+
+In 2 of these pairs, cells that upstream's package runs as well print or draw something, 5 cells in all. With the same \
+seeds set before each cell, 4 of them show the same on both packages; in 1 pairs, all do. \
+Cells that show the same, by edition:
+
+| edition | PyTorch |
+|:--|--:|
+| English | 3 of 3 |
+| Chinese | 1 of 2 |
+
+| page with a difference | cells that show the same |
+|:--|:--|
+| a (Chinese) | PyTorch 1 of 2 |
 """
 
 
@@ -215,10 +247,19 @@ own.putpixel((0, 0), (9, 9, 9))
 own.save("../img/own.png")"""
 # In d2l 0.17, for which the Chinese book was written, frequent words come first.
 ORDER = "assert d2l.Vocab([*'abb']).to_tokens([1, 2]) == ['b', 'a']"
+# Only the last cell differs by more than the tolerance: in a line, not in a number.
+SHOWS = [
+    "from d2l_compat import common as d2l; d2l.Vocab",
+    "import os, random; from matplotlib import pyplot as plt; x = 1 + float(os.environ.get('X', 0))",
+    "print(x, random.random())",
+    "plt.plot([0, x]); None",
+    "plt.plot([0, x ** 9]); None",
+]
 PAGES = {
     "data": [DATA, ORDER],
     "dies": ["from d2l_compat import common as d2l; d2l.Vocab", "import os; os._exit(3)", "2 / 0"],
     "fails": ["from d2l_compat import common as d2l", "d2l.Vocab(['a']).to_tokens('a')"],
+    "shows": SHOWS,
 }
 
 
@@ -236,17 +277,24 @@ def test_make_book_runs_pages_with_small_data_and_records_results(
         (book / "chapter_toys" / f"{name}.md").write_text("".join(blocks))
     original_image = (book / "img" / "own.png").read_bytes()
     monkeypatch.setattr("tools.book.results.RESULTS", file)
+    # In place of upstream's package, which may not be installed.
+    upstream = f"{SHIM_SETUP}import os; os.environ['X'] = '0.0005'"
+    monkeypatch.setattr("tools.book.run.UPSTREAM_SETUP", upstream)
     arguments = [str(book), "--framework", "jax", "--jobs", "1", "--record"]
     assert main(arguments) == 1  # an error in the shim
     assert load_results(file) == [
-        Result("zh", "toys/data", "jax", 3, 3),
-        Result("zh", "toys/dies", "jax", 4, 1, "framework", "the kernel died"),
-        Result("zh", "toys/fails", "jax", 3, 1, "shim", load_results(file)[-1].error),
+        Result("zh", "toys/data", "jax", 3, 3, compared=1, equal=1),
+        Result("zh", "toys/dies", "jax", 4, 1, "framework", "the kernel died", 1, 1),
+        Result("zh", "toys/fails", "jax", 3, 1, "shim", load_results(file)[2].error),
+        Result("zh", "toys/shows", "jax", 6, 6, "", "", 5, 4, load_results(file)[-1].difference),
     ]
+    assert re.match(r"line 18: .* 1\.0\]\].* / .*1\.004", load_results(file)[-1].difference)
     assert (book / "img" / "own.png").read_bytes() == original_image
     output = capsys.readouterr().out
     assert "| toys/fails | jax | 1 of 3 | line 6: TypeError: indices" in output
-    assert "| toys | 1 of 3 |\n\n1 of 3 run to the end." in output
+    assert (
+        "| toys | 2 of 4 |\n\n6 of 7 cells print and draw the same as on upstream's d2l." in output
+    )
     with pytest.raises(SystemExit, match="nothing is left to run"):
         main([*arguments, "--rest"])
 

@@ -436,7 +436,7 @@ def translated_results(
         (lesson / f"words.{language}.toml").write_text(table, encoding="utf-8")
     (lesson / "code.a.py").write_text(TRANSLATED_CODE.replace("LOG", f"{log}-a"))
     assert main(["--root", str(root)]) == 0
-    runner_log = Path(f"{log}-a").read_text()
+    runner_log = Path(f"{log}-a").read_text(encoding="utf-8")
     Path(f"{log}-a").unlink()
     title_by_framework = dict(zip("abcdefgh", CHINESE_CHANGES, strict=False))
     for path in root.glob("notebooks/*/a/tiny.ipynb"):
@@ -458,7 +458,7 @@ def translated_results(
             assert language == "zh-TW"
             title = title_by_framework[framework]
             failed_cells[title].append(int(case.get("name").split()[1]))
-    return failed_cells, [runner_log, Path(f"{log}-a").read_text()]
+    return failed_cells, [runner_log, Path(f"{log}-a").read_text(encoding="utf-8")]
 
 
 @pytest.mark.parametrize("title", CHINESE_CHANGES)

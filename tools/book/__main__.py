@@ -1,4 +1,7 @@
-"""``python -m tools.book BOOK``: run all pages of a copy of D2L's repository, and report which succeed."""
+"""``python -m tools.book BOOK``: run all pages of a copy of D2L's repository, and report which succeed.
+
+What their cells print and draw is compared with what they print and draw on upstream's d2l, wherever that runs.
+"""
 
 import argparse
 import sys
@@ -61,6 +64,8 @@ def format_row(outcome: Outcome) -> str:
         f"{outcome.passed} of {outcome.cells}",
         f"line {outcome.line}: {error}" if error else "",
         CAUSES.get(outcome.cause, ""),
+        f"{outcome.equal} of {outcome.compared} equal" if outcome.compared else "not compared",
+        outcome.difference.replace("|", "\\|"),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -75,6 +80,8 @@ def summarize(outcomes: list[Outcome]) -> str:
         rows.append([chapter, *count_runs(chapter_results, frameworks)])
     lines = ["", render_table(["chapter", *frameworks], [":--", *["--:"] * len(frameworks)], rows)]
     causes = Counter(each.cause for each in outcomes if not each.has_passed)
+    equal, compared = sum(each.equal for each in outcomes), sum(each.compared for each in outcomes)
+    lines += [f"{equal} of {compared} cells print and draw the same as on upstream's d2l."]
     lines += [f"{sum(each.has_passed for each in outcomes)} of {len(outcomes)} run to the end."]
     lines += [f"{count}: {CAUSES[cause]}" for cause, count in causes.most_common()]
     return "\n".join(lines)

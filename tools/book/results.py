@@ -37,6 +37,9 @@ class Result:
     passed: int
     cause: str = ""
     error: str = ""
+    compared: int = 0  # number of cells that print or draw something, here and on upstream
+    equal: int = 0
+    difference: str = ""  # the first
 
     @property
     def has_passed(self) -> bool:
@@ -63,7 +66,10 @@ def read_edition(book: Path) -> str:
 
 def make_result(outcome: "Outcome", edition: str) -> Result:
     """Return the result to save, without the paths of this machine and the colours of its terminal."""
-    error = re.sub(r"(?<![\w.:/])/(?:[^\s/'\"]+/)+|\\x1b\[\d+m", "", outcome.error)[:MAX_ERROR]
+    error, difference = (
+        re.sub(r"(?<![\w.:/])/(?:[^\s/'\"]+/)+|\\x1b\[\d+m", "", text)
+        for text in (outcome.error, outcome.difference)
+    )
     return Result(
         edition=edition,
         page=outcome.page,
@@ -71,7 +77,10 @@ def make_result(outcome: "Outcome", edition: str) -> Result:
         cells=outcome.cells,
         passed=outcome.passed,
         cause=outcome.cause,
-        error=error,
+        error=error[:MAX_ERROR],
+        compared=outcome.compared,
+        equal=outcome.equal,
+        difference=difference,
     )
 
 
@@ -88,7 +97,10 @@ def save_results(new_results: Iterable[Result], file: Path | None = None) -> Non
     results = {each.key: each for each in (*load_results(file), *new_results)}
     lines = []
     for _, each in sorted(results.items()):
-        line = json.dumps({name: value for name, value in asdict(each).items() if value != ""})
+        values = asdict(each)
+        if not each.compared:
+            del values["compared"], values["equal"]
+        line = json.dumps({name: value for name, value in values.items() if value != ""})
         lines.append(f"{line}\n")
     temporary = file.with_suffix(".new")
     temporary.write_text("".join(lines), encoding="utf-8")
@@ -96,7 +108,7 @@ def save_results(new_results: Iterable[Result], file: Path | None = None) -> Non
 
 
 def render_tables(results: list[Result], language: str) -> str:
-    """Return a table of how many pages run, by chapter, and one of those that fail, with the causes."""
+    """Return tables of how many pages run, of those that fail, and of what they show, compared with upstream."""
     text = TABLE_TEXT[language]
     testable = [each for each in results if each.cause not in NOT_TESTABLE]
     passed = sum(each.has_passed for each in results)
@@ -104,7 +116,8 @@ def render_tables(results: list[Result], language: str) -> str:
     summary = text.summary.format(
         pairs=len(results), passed=passed, testable=len(testable), share=share
     )
-    return f"{_render_chapters(results, text)}\n{summary}\n\n{_render_failures(results, text)}"
+    parts = [_render_chapters(results, text), f"{summary}\n", _render_failures(results, text)]
+    return "\n".join([*parts, *_render_comparison(results, text)])
 
 
 def list_frameworks(results: list[Result]) -> list[str]:
@@ -153,6 +166,45 @@ def _render_failures(results: list[Result], text: TableText) -> str:
         rows.append([title, frameworks, text.causes[cause], f"`{escaped}`" if escaped else ""])
     headers = [text.page, text.framework, text.cause, text.error]
     return render_table(headers, [":--"] * len(headers), rows)
+
+
+def _render_comparison(results: list[Result], text: TableText) -> list[str]:
+    """Return what was compared with upstream's in words, a table of cells, and one of the pages that differ."""
+    compared = sorted((each for each in results if each.compared), key=lambda each: each.key)
+    if not compared:
+        return []
+    different = [each for each in compared if each.equal < each.compared]
+    counts = {
+        "pairs": len(compared),
+        "cells": sum(each.compared for each in compared),
+        "equal_cells": sum(each.equal for each in compared),
+        "equal_pairs": len(compared) - len(different),
+    }
+    frameworks = list_frameworks(compared)
+    rows = []
+    for edition in sorted({each.edition for each in compared}):
+        row = [text.editions[edition]]
+        for name in frameworks:
+            group = [each for each in compared if (each.edition, each.framework) == (edition, name)]
+            total = sum(each.compared for each in group)
+            equal = sum(each.equal for each in group)
+            row.append(text.count.format(equal, total) if group else "")
+        rows.append(row)
+    headers = [text.edition, *(FRAMEWORKS[name].title for name in frameworks)]
+    table = render_table(headers, [":--", *["--:"] * len(frameworks)], rows)
+    pages = []
+    for (edition, page), pairs in groupby(different, lambda each: each.key[:2]):
+        title = text.title.format(page.partition("/")[2], text.editions[edition])
+        counted = ", ".join(
+            f"{FRAMEWORKS[each.framework].title} {text.count.format(each.equal, each.compared)}"
+            for each in pairs
+        )
+        pages.append([title, counted])
+    parts = [f"{text.comparison.format(**counts)}\n", table]
+    if pages:
+        headers = [text.different_page, text.equal_cells]
+        parts.append(render_table(headers, [":--", ":--"], pages))
+    return parts
 
 
 def render_table(headers: list[str], alignments: list[str], rows: list[list[str]]) -> str:

@@ -10,6 +10,8 @@ from tools.archives import pack
 # Numbers of images for training and for tests; few for pages that resize images, which is slow.
 MANY_IMAGES = 1536, 512
 FEW_IMAGES = 48, 24
+# If the framework loads them: PaddlePaddle reads hundreds, and a page relies on the number for tests.
+OWN_IMAGES = 1500, 10_000
 ENGLISH = "go", "run", "wait", "stop", "look", "come", "sit", "stand", "sing", "read"
 FRENCH = "va", "cours", "attends", "arrête", "regarde", "viens", "assieds", "reste", "chante", "lis"
 
@@ -32,7 +34,7 @@ PARAGRAPHS = 40  # of Wikipedia
 PAIRS = 128  # of SNLI
 SENTENCES = 900  # of PTB
 
-# The setup of a page that loads a trained BERT: it saves an untrained one in the framework's format.
+# The setup of a page that loads a trained BERT: this package saves an untrained one in the framework's format.
 BERT_SETUP = """
 import json, os, zipfile
 {imports}
@@ -45,19 +47,19 @@ with zipfile.ZipFile(os.path.join(os.environ["D2L_DATA"], "{name}.zip"), "w") as
 """
 BERT_FORMATS = {
     "pytorch": {
-        "imports": "import torch\nfrom d2l import torch as d2l",
-        "save": "torch.save(bert.state_dict(), 'params')",
+        "imports": "import torch\nfrom d2l_compat import torch as d2l",
+        "save": "X = torch.zeros(1, 2, dtype=int)\nbert(X, X)\ntorch.save(bert.state_dict(), 'params')",
         "name": "bert.small.torch",
         "suffix": "params",
     },
     "mxnet": {
-        "imports": "from d2l import mxnet as d2l\nfrom mxnet import np",
+        "imports": "from d2l_compat import mxnet as d2l\nfrom mxnet import np",
         "save": "X = np.zeros((1, 2))\nbert.initialize()\nbert(X, X, None, X)\nbert.save_parameters('params')",
         "name": "bert.small",
         "suffix": "params",
     },
     "paddle": {
-        "imports": "import paddle\nfrom d2l import paddle as d2l",
+        "imports": "import paddle\nfrom d2l_compat import paddle as d2l",
         "save": "paddle.save(bert.state_dict(), 'params')",
         "name": "bert.small.paddle",
         "suffix": "pdparams",
@@ -82,7 +84,7 @@ def make_data(folder: Path, num_images: tuple[int, int], num_sentences: int) -> 
     (folder / "timemachine.txt").write_text("".join(map(SENTENCE.format, range(num_sentences))))
     pack(folder / "fra-eng.zip", {"fra-eng/fra.txt": "\n".join(lines)})
     for kind, count in zip(("train", "t10k"), num_images, strict=True):
-        labels = np.arange(count, dtype=np.uint8) % 10
+        labels = (np.arange(count) % 10).astype(np.uint8)
         images = rng.integers(0, 60, (count, 28, 28), np.uint8)
         for image, label in zip(images, labels, strict=True):  # each class has its own stripe
             image[2 * label : 2 * label + 6] += 150

@@ -17,6 +17,10 @@ class TableText:
     framework: str
     cause: str
     error: str
+    comparison: str
+    edition: str
+    different_page: str
+    equal_cells: str
 
     def format_chapter(self, edition: str, chapter: str) -> str:
         name = self.chapters.get(chapter, chapter)
@@ -76,6 +80,14 @@ TABLE_TEXT = {
         framework="framework",
         cause="cause",
         error="first error",
+        comparison=(
+            "In {pairs} of these pairs, cells that upstream's package runs as well print or draw something, {cells} cells in all. "
+            "With the same seeds set before each cell, {equal_cells} of them show the same on both packages; in {equal_pairs} pairs, all do. "
+            "Cells that show the same, by edition:"
+        ),
+        edition="edition",
+        different_page="page with a difference",
+        equal_cells="cells that show the same",
     ),
     "zh-TW": TableText(
         editions={"en": "英", "zh": "簡中"},
@@ -129,5 +141,12 @@ TABLE_TEXT = {
         framework="框架",
         cause="卡在",
         error="第一個錯誤",
+        comparison=(
+            "其中 {pairs} 組有些格子在原版上也跑得完，並且會印出文字或畫圖，共 {cells} 格。每一格之前都設定相同的亂數種子，"
+            "兩邊印的、畫的都一樣的有 {equal_cells} 格；整頁都一樣的有 {equal_pairs} 組。各種版本的書，一樣的格數："
+        ),
+        edition="書的版本",
+        different_page="有差異的頁面",
+        equal_cells="一樣的格數",
     ),
 }

@@ -18,7 +18,7 @@ MODULES = (
     "seq2seq",
     "training",
     "counting",
-    "data",
+    "datasets",
     "linear",
     "classification",
     "models",

@@ -1,6 +1,7 @@
 """Unpacking of archives, completely or not at all."""
 
 import errno
+import filecmp
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -47,7 +48,8 @@ def unpack(path: Path, folder: Path) -> None:
             file = stack.enter_context(path.open("rb"))
         stack.enter_context(rephrase_os_errors("folder", folder, describe_space()))
         folder = folder.resolve()
-        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        parents = (path for path in (folder, *folder.parents) if path.exists())
+        existing = next(parents, Path(folder.anchor))  # a drive of Windows may not exist
         scratch = Path(stack.enter_context(TemporaryDirectory(dir=existing, prefix=".unpacking-")))
         target = scratch / "new" / folder.relative_to(existing)
         target.mkdir(parents=True)
@@ -154,8 +156,17 @@ def _check_size(size: int, max_size: int) -> None:
 def _extract(archive: ZipFile | TarFile, folder: Path) -> None:
     if isinstance(archive, TarFile):
         archive.extractall(folder, filter="data")
+        names = [member.name for member in archive.getmembers() if member.isfile()]
     else:
         archive.extractall(folder)
+        names = [member.filename for member in archive.infolist() if not member.is_dir()]
+    # On Windows and macOS, names that differ only in case mean one file, and on Windows "NUL" means none.
+    expected = len({PurePosixPath(name) for name in names})
+    actual = sum(path.is_file() for path in folder.rglob("*"))
+    if actual != expected:
+        raise ValueError(
+            f"{expected} files have become {actual}, because of names that this system cannot keep apart"
+        )
 
 
 def _move(new: Path, target: Path, old: Path) -> None:
@@ -178,7 +189,12 @@ def _move_each(new: Path, target: Path, old: Path, undo: ExitStack) -> None:
         if exists and member.is_dir():
             _move_each(member, path, old / member.name, undo)
         elif exists:
-            _back_up(path, old / member.name)
+            try:
+                _back_up(path, old / member.name)
+            except PermissionError:  # on Windows, while a program has the file open
+                if filecmp.cmp(path, member, shallow=False):
+                    continue
+                raise
             undo.callback((old / member.name).replace, path)
             member.replace(path)
         else:

@@ -14,7 +14,12 @@ from urllib.parse import urlsplit, urlunsplit
 from urllib.request import HTTPHandler, HTTPSHandler, Request, build_opener
 
 from d2l_compat._shared.checks import message
-from d2l_compat._shared.data.files import describe_space, rephrase_os_errors, verify_check_sum
+from d2l_compat._shared.data.files import (
+    describe_space,
+    rename,
+    rephrase_os_errors,
+    verify_check_sum,
+)
 
 _ATTEMPTS = 3
 _TIMEOUT = 30.0  # seconds without a byte before an attempt ends
@@ -68,7 +73,7 @@ def _fetch(url: str, path: Path, check_sum: str | None, clock: "_Clock") -> None
             raise
         _fetch(url, path, check_sum, clock)  # once more from the start
         return
-    part.replace(path)
+    rename(part, path)
 
 
 def _can_resume(part: Path, check_sum: str | None) -> bool:

@@ -1,5 +1,6 @@
 """Files on disk: check sums, a lock for a folder, and the wording of operating-system errors."""
 
+import filecmp
 import hashlib
 import os
 import warnings
@@ -57,6 +58,20 @@ def _digest(path: Path, check_sum: str) -> str:
 def describe_space(size: int | None = None) -> str:
     """Describe a folder with room for ``size`` bytes; None means an unknown number."""
     return f"a folder to write in, with room for {'it' if size is None else f'{size} bytes'}"
+
+
+def rename(new: Path, path: Path) -> None:
+    """Rename a file to ``path``, which it replaces.
+
+    Windows refuses this with PermissionError while a program has ``path`` open. That is no error if ``path`` has the
+    same content: then it is kept, and ``new`` is removed.
+    """
+    try:
+        new.replace(path)
+    except PermissionError:
+        if not (path.is_file() and filecmp.cmp(new, path, shallow=False)):
+            raise
+        new.unlink()
 
 
 @contextmanager

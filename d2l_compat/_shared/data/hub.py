@@ -6,6 +6,7 @@ its name. So a file is never incomplete, and a failed download does not destroy 
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from d2l_compat._shared.data.files import (
     has_check_sum,
     lock_folder,
     parse_check_sum,
+    rename,
     rephrase_os_errors,
     verify_check_sum,
 )
@@ -65,6 +67,7 @@ DATA_HUB: dict[str, tuple[str, str | None]] = {
         "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
         "cd4dcac4241c8a4ad7badc7ca635da8a69dddb83",
     ),
+    "pokemon": (DATA_URL + "pokemon.zip", "c065c0e2593b8b161a2d7873e42418bf6a21106c"),
     "ptb": (DATA_URL + "ptb.zip", "319d85e578af0cdc590547f26231e4e31cdf1e42"),
     "SNLI": (
         "https://nlp.stanford.edu/projects/snli/snli_1.0.zip",
@@ -107,7 +110,8 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
 
     ``url`` may also be a name in ``DATA_HUB``, which has the address and the check sum. ``http`` is replaced by
     ``https``. Without a check sum, the file is downloaded each time. If the environment variable ``D2L_DATA`` names a
-    folder, the file there is checked, and ``folder`` gets a link to it; nothing is downloaded.
+    folder, the file there is checked, and ``folder`` gets a link to it; nothing is downloaded. Where
+    links are not allowed, as on Windows, it gets a copy.
 
     Raises KeyError for a name that ``DATA_HUB`` does not have, FileNotFoundError if the folder of ``D2L_DATA`` has no
     such file, ConnectionError if the download fails, ValueError if the file's check sum is wrong or it is too large,
@@ -132,6 +136,12 @@ def download(url: str, folder: str | Path = "../data", sha1_hash: str | None = N
                 print(f"Downloading {path} from {url} ...")
                 fetch(url, path, check_sum)
     return str(path)
+
+
+def download_all() -> None:
+    """Download every file in ``DATA_HUB`` into ``../data``, several gigabytes. Raises what :func:`download` raises."""
+    for name in DATA_HUB:
+        download(name)
 
 
 def locate(name: str, folder: str | Path) -> str:
@@ -165,7 +175,7 @@ def _find_in_d2l_data(url: str, name: str, check_sum: str | None) -> Path | None
     folder = os.environ.get("D2L_DATA")
     if not folder:
         return None
-    path = Path(folder) / name
+    path = Path(folder).expanduser() / name  # only a POSIX shell replaces ~
     with rephrase_os_errors("D2L_DATA", path, "a file that can be read"):
         if not path.is_file():
             need = f"{name} from {url} in the folder that D2L_DATA names"
@@ -175,13 +185,16 @@ def _find_in_d2l_data(url: str, name: str, check_sum: str | None) -> Path | None
 
 
 def _link(path: Path, source: Path) -> None:
-    """Replace ``path`` by a link to ``source`` in one step."""
+    """Replace ``path`` in one step by a link to ``source``, or by a copy if the system or the disk allows no links."""
     if path.exists() and path.samefile(source):
         return
     link = path.with_name(f"{path.name}.link")
     link.unlink(missing_ok=True)
-    link.symlink_to(source.resolve())
-    link.replace(path)
+    try:
+        link.symlink_to(source.resolve())
+    except (OSError, NotImplementedError):
+        shutil.copyfile(source, link)
+    rename(link, path)
 
 
 def extract(filename: str | Path, folder: str | Path | None = None) -> None:

@@ -84,7 +84,7 @@ def _list_images(data_dir: str | Path, part: str) -> list[Path]:
     """Return the images sorted by name, so that the order is the same on every disk."""
     folder = Path(data_dir) / part
     with rephrase_os_errors("data_dir", folder, "a folder with train and test in it"):
-        return sorted(folder.iterdir())
+        return sorted(folder.iterdir(), key=str)  # paths ignore case on Windows
 
 
 def _find_label(labels: Mapping[str, str], image: Path) -> str:

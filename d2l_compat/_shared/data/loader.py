@@ -18,11 +18,12 @@ Batch = tuple[Any, ...]
 def get_dataloader_workers() -> int:
     """Return the number of processes for reading data: 4, or the number of cores if that is smaller.
 
-    It is 0 if a new process does not begin as a copy of the program, as on macOS, since it would lack a notebook's
+    It is 0 if a new process does not begin as a copy of the program, as on macOS and Windows, since it would lack a notebook's
     definitions.
     """
-    is_forked = multiprocessing.get_all_start_methods()[0] == "fork"  # the first is the default
-    return min(4, os.cpu_count() or 1) if is_forked else 0
+    chosen = multiprocessing.get_start_method(allow_none=True)
+    method = chosen or multiprocessing.get_all_start_methods()[0]  # the first is the default
+    return min(4, os.cpu_count() or 1) if method == "fork" else 0
 
 
 class Loader:

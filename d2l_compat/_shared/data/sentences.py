@@ -32,7 +32,7 @@ def read_imdb(data_dir: str | Path, is_train: bool) -> tuple[list[str], list[int
     texts, labels = [], []
     for label, name in (1, "pos"), (0, "neg"):
         with rephrase_os_errors("data_dir", part / name, "a folder with the reviews"):
-            files = sorted((part / name).iterdir())
+            files = sorted((part / name).iterdir(), key=str)  # paths ignore case on Windows
         texts += [file.read_bytes().decode("utf-8").replace("\n", "") for file in files]
         labels += [label] * len(files)
     return texts, labels

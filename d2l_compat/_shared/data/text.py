@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, overload
 
 from d2l_compat._shared import version
@@ -10,14 +11,16 @@ from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.checks import check_instance, format_value, integer, message, size
 
 UNKNOWN = "<unk>"
+NOT_HASHABLE = TypeError, NotImplementedError  # the latter from MXNet's arrays
 
 
 class Vocab:
     """A vocabulary: the tokens in ``tokens`` that occur often enough, in alphabetical order.
 
-    ``vocab[token]`` is a token's index, and ``vocab[list]`` has those of a (nested) list; an unknown token has the
-    index of ``<unk>``. ``len(vocab)`` is the number of tokens. If D2L_VERSION is 0.17, ``<unk>`` comes first, then
-    ``reserved_tokens``, then the others, frequent ones before rare ones.
+    Tokens are strings or other hashable values, such as pairs of words, which come after the strings.
+    ``vocab[token]`` is a token's index, and ``vocab[list]`` or ``vocab[tuple]`` has those of the parts; an unknown
+    token has the index of ``<unk>``. ``len(vocab)`` is the number of tokens. If D2L_VERSION is 0.17, ``<unk>`` comes
+    first, then ``reserved_tokens``, then the others, frequent ones before rare ones.
     """
 
     def __init__(
@@ -26,7 +29,7 @@ class Vocab:
         min_freq: int = 0,
         reserved_tokens: Sequence[str] | None = (),
     ) -> None:
-        """Count ``tokens``, a list of tokens or of lists of tokens; ``reserved_tokens`` are always included.
+        """Count ``tokens`` as :func:`count_corpus` does; ``reserved_tokens`` are always included.
 
         Raises TypeError or ValueError if ``min_freq`` is not an integer of at least 0, TypeError for a string instead
         of a list.
@@ -36,7 +39,7 @@ class Vocab:
         self.token_freqs = _count("tokens", tokens).most_common()
         frequent = [token for token, count in self.token_freqs if count >= min_freq]
         known = dict.fromkeys([UNKNOWN, *reserved, *frequent])  # without duplicates
-        self.idx_to_token = [*known] if version.is_0_17() else sorted(known)
+        self.idx_to_token = [*known] if version.is_0_17() else sorted(known, key=_sort_key)
         self.token_to_idx = {token: idx for idx, token in enumerate(self.idx_to_token)}
 
     def __len__(self) -> int:
@@ -49,8 +52,11 @@ class Vocab:
     def __getitem__(self, tokens: Any) -> Any:
         if isinstance(tokens, (list, tuple)):
             return [self[token] for token in tokens]
-        check_instance("tokens", tokens, str, "a token (a string), or a list of tokens")
-        return self.token_to_idx.get(tokens, self.unk)
+        try:
+            return self.token_to_idx.get(tokens, self.unk)
+        except NOT_HASHABLE:
+            need = "a token, or a list of tokens"
+            raise TypeError(message("tokens", type(tokens).__name__, need)) from None
 
     def to_tokens(self, indices: Any) -> Any:
         """Return the token of an index, or the list of tokens of a list or array of indices.
@@ -100,8 +106,11 @@ def tokenize(lines: Iterable[str], token: str = "word") -> list[list[str]]:
     return [line.split() if token == "word" else list(line) for line in lines]
 
 
-def count_corpus(tokens: Iterable[Any]) -> Counter[str]:
-    """Count the tokens in a list of tokens or of lists of tokens. Raises TypeError for other arguments."""
+def count_corpus(tokens: Iterable[Any]) -> Counter[Any]:
+    """Count the tokens in a list of tokens or of lists of tokens; a tuple is one token.
+
+    Raises TypeError for other arguments.
+    """
     return _count("tokens", tokens)
 
 
@@ -118,26 +127,26 @@ def fit_length(line: list[Any], num_steps: int, padding: Any) -> list[Any]:
     return line[:num_steps] + [padding] * (num_steps - len(line))
 
 
-def _count(what: str, tokens: Any) -> Counter[str]:
+def _count(what: str, tokens: Any) -> Counter[Any]:
     """Count the tokens in a list of tokens or of lists of tokens; None counts as an empty list."""
     if isinstance(tokens, str):
         raise TypeError(message(what, "a string", "a list of tokens"))
     check_instance(what, () if tokens is None else tokens, Iterable, "a list of tokens")
-    flat = list(_flatten(() if tokens is None else tokens))
-    for kind in {*map(type, flat)}:
-        if not issubclass(kind, str):
-            raise TypeError(
-                message(what, f"a token of type {kind.__name__}", "tokens that are strings")
-            )
-    return Counter(flat)
+    rows = [] if tokens is None else [*tokens]
+    has_lines = bool(rows) and isinstance(rows[0], list)
+    if has_lines:
+        for line in rows:
+            check_instance(what, line, Iterable, "a list of lists of tokens")
+    try:
+        return Counter(chain.from_iterable(rows) if has_lines else rows)
+    except NOT_HASHABLE:
+        need = "tokens that are strings or tuples"
+        raise TypeError(message(what, "a token that is not hashable", need)) from None
 
 
-def _flatten(tokens: Iterable[Any]) -> Iterable[Any]:
-    for token in tokens:
-        if isinstance(token, (list, tuple)):
-            yield from token
-        else:
-            yield token
+def _sort_key(token: Any) -> tuple[bool, str]:
+    """Return the key that sorts strings alphabetically, before tokens of other types."""
+    return not isinstance(token, str), str(token)
 
 
 def bleu(pred_seq: str, label_seq: str, k: int) -> float:

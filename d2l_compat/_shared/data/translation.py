@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared import checks
 from d2l_compat._shared.data.hub import locate
-from d2l_compat._shared.data.text import Vocab, fit_length
+from d2l_compat._shared.data.text import Vocab, check_vocab, fit_length
 from d2l_compat._shared.training import DataModule, undefined_method_error
 
 PAD = "<pad>"
@@ -29,8 +29,20 @@ def read(root: str | Path = "../data") -> str:
         return archive.read("fra-eng/fra.txt").decode("utf-8")
 
 
-def preprocess(text: str) -> str:
-    """Convert to lower case and ordinary spaces, with a space before each comma, full stop, ``!`` and ``?``."""
+def read_data_nmt() -> str:
+    """Return the pairs of English and French sentences, one per line, with a tab in the middle.
+
+    Raises what :func:`download` raises.
+    """
+    return read()
+
+
+def preprocess_nmt(text: str) -> str:
+    """Convert to lower case and ordinary spaces, with a space before each comma, full stop, ``!`` and ``?``.
+
+    Raises TypeError if ``text`` is not a string.
+    """
+    checks.check_instance("text", text, str, "a string")
     text = text.replace("\u202f", " ").replace("\xa0", " ").lower()
     return "".join(
         f" {char}" if char in ",.!?" and previous not in ("", " ") else char
@@ -38,11 +50,18 @@ def preprocess(text: str) -> str:
     )
 
 
-def tokenize(text: str, num_examples: int | None) -> tuple[list[list[str]], list[list[str]]]:
+def tokenize_nmt(
+    text: str, num_examples: int | None = None
+) -> tuple[list[list[str]], list[list[str]]]:
     """Return the sentences of both languages as lists of tokens; skip lines that are not pairs.
 
-    As in D2L, ``num_examples`` is the index of the last line read, so one more line is read than it says.
+    As in D2L, ``num_examples`` is the index of the last line read, so one more line is read than it says; all lines are
+    read if it is None or 0. Raises TypeError if ``text`` is not a string, TypeError or ValueError if ``num_examples``
+    is not an integer of at least 0.
     """
+    checks.check_instance("text", text, str, "a string")
+    if num_examples is not None:
+        checks.integer("num_examples", num_examples, 0)
     lines = text.split("\n")
     pairs = [line.split("\t") for line in lines[: num_examples + 1 if num_examples else None]]
     pairs = [pair for pair in pairs if len(pair) == 2]
@@ -53,6 +72,18 @@ def check_sizes(*sizes: int) -> None:
     """Check that ``batch_size``, ``num_steps`` and, if given, ``num_train`` and ``num_val`` are at least 1."""
     for what, size in zip(("batch_size", "num_steps", "num_train", "num_val"), sizes, strict=False):
         checks.size(what, size)
+
+
+def build_array(lines: Any, vocab: Any, num_steps: int) -> tuple[Numbers, Numbers]:
+    """Return sentences as token indices (sentences, num_steps), each with ``<eos>``, and their lengths (sentences,)."""
+    check_vocab(vocab)
+    need = "a list of lists of tokens"
+    checks.check_instance("lines", lines, (list, tuple), need)
+    for line in lines:
+        checks.check_instance("lines", line, (list, tuple), need)
+    num_steps = checks.size("num_steps", num_steps)
+    numbers = [fit_length([*vocab[line], vocab[EOS]], num_steps, vocab[PAD]) for line in lines]
+    return _array_and_lengths(numbers, vocab)
 
 
 @dataclass(frozen=True)
@@ -72,10 +103,9 @@ def load_pairs(batch_size: int, num_steps: int, num_examples: int | None) -> Pai
         checks.size("num_examples", num_examples)
     arrays: list[Numbers] = []
     vocabs = []
-    for lines in tokenize(preprocess(read()), num_examples):
+    for lines in tokenize_nmt(preprocess_nmt(read()), num_examples):
         vocab = Vocab(lines, min_freq=2, reserved_tokens=[PAD, BOS, EOS])
-        numbers = [fit_length([*vocab[line], vocab[EOS]], num_steps, vocab[PAD]) for line in lines]
-        arrays += _array_and_lengths(numbers, vocab)
+        arrays += build_array(lines, vocab, num_steps)
         vocabs.append(vocab)
     return Pairs(arrays, *vocabs)
 
@@ -123,12 +153,12 @@ class MTFraEng(DataModule):
         return read(self.root)
 
     def _preprocess(self, text: str) -> str:
-        return preprocess(text)
+        return preprocess_nmt(text)
 
     def _tokenize(
         self, text: str, max_examples: int | None = None
     ) -> tuple[list[list[str]], list[list[str]]]:
-        source, target = tokenize(text, max_examples)
+        source, target = tokenize_nmt(text, max_examples)
         return _append_eos(source), _append_eos(target)
 
     def _join_pairs(self, src_sentences: list[str], tgt_sentences: list[str]) -> str:

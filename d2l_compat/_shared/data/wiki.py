@@ -4,7 +4,7 @@ As in D2L, all random choices are made by Python's ``random``.
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -55,58 +55,57 @@ def read(data_dir: str | Path) -> list[list[str]]:
 def make_examples(paragraphs: Any, max_len: int) -> tuple[Vocab, tuple[NDArray[Any], ...]]:
     """Return the vocabulary, and pairs of sentences with some tokens masked, half of them consecutive.
 
-    The arrays are tokens and segments, (pairs, max_len); lengths, (pairs,); positions of masked tokens, their weights,
-    1 or 0 for padding, and their labels, (pairs, predictions); and labels of pairs, 1 if the sentences are consecutive,
-    (pairs,). Weights are float32, all others int64. Pairs longer than ``max_len`` are left out.
+    The arrays are those of :func:`pad_inputs`. Pairs longer than ``max_len`` are left out.
     """
     size("max_len", max_len)
     check_instance("paragraphs", paragraphs, (list, tuple), "a list of lists of sentences")
     texts = [tokenize(paragraph) for paragraph in paragraphs]
     vocab = Vocab([line for text in texts for line in text], MIN_FREQ, [PAD, MASK, CLS, SEP])
-    pairs = [pair for text in texts for pair in _draw_pairs(text, texts, max_len)]
+    pairs = [pair for text in texts for pair in draw_pairs(text, texts, vocab, max_len)]
     if not pairs:
         raise ValueError(message("max_len", max_len, "a size that a pair of sentences fits in"))
-    masked = [_mask_tokens(tokens, vocab) for tokens, _, _ in pairs]
-    slots = max(1, round(max_len * MASKED_SHARE))
-
-    def pad(lines: Iterable[list[int]], length: int, padding: int = 0) -> NDArray[np.int64]:
-        return np.array([fit_length(line, length, padding) for line in lines], np.int64)
-
-    tokens, segments, is_next = zip(*pairs, strict=True)
-    inputs, positions, labels = zip(*masked, strict=True)
-    return vocab, (
-        pad(inputs, max_len, vocab[PAD]),
-        pad(segments, max_len),
-        np.array([*map(len, tokens)], np.int64),
-        pad(positions, slots),
-        pad([[1] * len(line) for line in labels], slots).astype(np.float32),
-        pad(labels, slots),
-        np.array(is_next, np.int64),
-    )
+    examples = [(*mask_tokens(tokens, vocab), *others) for tokens, *others in pairs]
+    return vocab, pad_inputs(examples, max_len, vocab)
 
 
-def _draw_pairs(
-    text: list[Tokens], texts: list[list[Tokens]], max_len: int
-) -> Iterator[tuple[Tokens, list[int], bool]]:
-    """Yield the tokens and segments of each sentence with the next one or a random one, and whether it is the next."""
-    for first, second in pairwise(text):
-        is_next = random.random() < 0.5
-        if not is_next:
-            second = random.choice(random.choice(texts))
+def draw_sentence(
+    sentence: Tokens, next_sentence: Tokens, paragraphs: list[list[Tokens]]
+) -> tuple[Tokens, Tokens, bool]:
+    """Return a sentence with the next one or, in half of the calls, a random one, and whether it is the next."""
+    is_next = random.random() < 0.5
+    second = next_sentence if is_next else random.choice(random.choice(paragraphs))
+    return sentence, second, is_next
+
+
+def draw_pairs(
+    paragraph: list[Tokens], paragraphs: list[list[Tokens]], vocab: Any, max_len: int
+) -> list[tuple[Tokens, list[int], bool]]:
+    """Return tokens, segments and whether the sentences are consecutive, for each sentence but the last.
+
+    Pairs longer than ``max_len`` are left out. As in D2L, ``vocab`` is not used.
+    """
+    pairs = []
+    for sentence, next_sentence in pairwise(paragraph):
+        first, second, is_next = draw_sentence(sentence, next_sentence, paragraphs)
         tokens, segments = get_tokens_and_segments(first, second)
         if len(tokens) <= max_len:
-            yield tokens, segments, is_next
+            pairs.append((tokens, segments, is_next))
+    return pairs
 
 
-def _mask_tokens(tokens: Tokens, vocab: Vocab) -> tuple[list[int], list[int], list[int]]:
-    """Return token indices with some tokens replaced, the positions of these, and their original indices."""
-    positions = [i for i, token in enumerate(tokens) if token not in (CLS, SEP)]
-    random.shuffle(positions)
-    positions = positions[: max(1, round(len(tokens) * MASKED_SHARE))]
-    replacements = {i: _replace_token(tokens[i], vocab) for i in positions}
-    inputs = [replacements.get(i, token) for i, token in enumerate(tokens)]
-    positions.sort()
-    return vocab[inputs], positions, vocab[[tokens[i] for i in positions]]
+def replace_tokens(
+    tokens: Tokens, candidate_pred_positions: list[int], num_mlm_preds: int, vocab: Vocab
+) -> tuple[Tokens, list[tuple[int, str]]]:
+    """Return the tokens with some replaced, and the position and the original of each of these.
+
+    At most ``num_mlm_preds`` candidates are taken; their list is shuffled in place.
+    """
+    random.shuffle(candidate_pred_positions)
+    chosen = candidate_pred_positions[:num_mlm_preds]
+    replaced = [*tokens]
+    for position in chosen:
+        replaced[position] = _replace_token(tokens[position], vocab)
+    return replaced, [(position, tokens[position]) for position in chosen]
 
 
 def _replace_token(token: str, vocab: Vocab) -> str:
@@ -114,6 +113,40 @@ def _replace_token(token: str, vocab: Vocab) -> str:
     if random.random() < 0.8:
         return MASK
     return token if random.random() < 0.5 else random.choice(vocab.idx_to_token)
+
+
+def mask_tokens(tokens: Tokens, vocab: Vocab) -> tuple[list[int], list[int], list[int]]:
+    """Return token indices with some tokens replaced, the positions of these, and their original indices."""
+    candidates = [i for i, token in enumerate(tokens) if token not in (CLS, SEP)]
+    count = max(1, round(len(tokens) * MASKED_SHARE))
+    inputs, predictions = replace_tokens(tokens, candidates, count, vocab)
+    predictions.sort()
+    positions = [position for position, _ in predictions]
+    return vocab[inputs], positions, vocab[[token for _, token in predictions]]
+
+
+def pad_inputs(examples: Sequence[Any], max_len: int, vocab: Any) -> tuple[NDArray[Any], ...]:
+    """Return the arrays of examples, each of which is the result of :func:`mask_tokens`, segments, and ``is_next``.
+
+    They are tokens and segments, (pairs, max_len); lengths, (pairs,); positions of masked tokens, their weights,
+    1 or 0 for padding, and their labels, (pairs, predictions); and labels of pairs, 1 if the sentences are consecutive,
+    (pairs,). Weights are float32, all others int64.
+    """
+    slots = max(1, round(max_len * MASKED_SHARE))
+
+    def pad(lines: Iterable[list[int]], length: int, padding: int = 0) -> NDArray[np.int64]:
+        return np.array([fit_length(line, length, padding) for line in lines], np.int64)
+
+    tokens, positions, labels, segments, is_next = zip(*examples, strict=True)
+    return (
+        pad(tokens, max_len, vocab[PAD]),
+        pad(segments, max_len),
+        np.array([*map(len, tokens)], np.int64),
+        pad(positions, slots),
+        pad([[1] * len(line) for line in labels], slots).astype(np.float32),
+        pad(labels, slots),
+        np.array(is_next, np.int64),
+    )
 
 
 class WikiText:

@@ -38,7 +38,7 @@ def subsample(sentences: Any, vocab: Any) -> tuple[list[list[str]], Any]:
     A word whose share of all words is f stays with probability sqrt(1e-4 / f). Raises TypeError if ``sentences`` are
     not lists of words, or ``vocab`` is not a vocabulary.
     """
-    lines = _check_lists("sentences", sentences, "words")
+    lines = [*map(list, _check_lists("sentences", sentences, "words"))]
     check_vocab(vocab)
     known = {word for word in count_corpus(lines) if vocab[word] != vocab.unk}
     lines = [[word for word in line if word in known] for line in lines]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from d2l_compat._shared import borrowed
 from tests.lessons.cells import record_first_calls
 from tests.shim.each import translator
 from tests.shim.each.descent import Descent
@@ -147,6 +148,7 @@ class Adapter(ABC):
     MESHGRID_INDEXING = "xy"
     NORMAL_ARGS: tuple[Any, ...] = (0.0, 1.0, (2, 3))
     RAND_ARGS: tuple[Any, ...] = ((2, 3),)
+    CAN_REPLACE_TYPE = True  # whether a layer's attribute may become a layer of another type
     DROPS_INPUTS = False  # whether dropout applies to the first recurrent layer's input, too
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
     # In a lesson's models: the possible names of the last layer, and what precedes a layer's number
@@ -194,6 +196,12 @@ class Adapter(ABC):
         """Initialize a layer if the framework requires it, and return it."""
         return layer
 
+    def replace_sublayers(self, layer: Any, sublayers: dict[str, Any]) -> Any:
+        """Put other layers in the place of a layer's own; return the layer."""
+        for name, sublayer in sublayers.items():
+            setattr(layer, name, sublayer)
+        return layer
+
     def is_training(self, layer: Any, training: bool | None) -> bool:
         """Return whether a layer is in training; some frameworks pass ``training`` to its call."""
         return bool(layer.training)
@@ -211,6 +219,11 @@ class Adapter(ABC):
         return self.layer.to_numpy(x)
 
     # The package
+
+    @property
+    def exports(self) -> set[str]:
+        """The package's names, without those that it borrows from other packages."""
+        return {*self.d2l.__all__} - borrowed.get_paths(self.d2l.__name__).keys()
 
     def assert_missing(self, *names: str) -> None:
         """Check that each of these names raises the package's error for missing names."""

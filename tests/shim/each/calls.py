@@ -160,6 +160,13 @@ def constructor_call(name: str, form: str) -> Call:
     return lambda adapter: getattr(adapter.d2l, name), partial(layer_args, name=name, form=form)
 
 
+def masked_loss(adapter: Adapter) -> Callable[..., Any]:
+    Loss = adapter.d2l.MaskedSoftmaxCELoss
+    if "valid_len" in signature(Loss).parameters:  # in TensorFlow
+        return lambda pred, label, valid_len: Loss(valid_len)(label, pred)
+    return Loss()
+
+
 def first_call(name: str) -> Call:
     """Return the first call of a layer, whose sizes are inferred from its input."""
 
@@ -370,6 +377,7 @@ GOOD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "MTFraEng": (4, 9, 2, 2),
     "HPOTuner": (instance("HPOScheduler"), double),
     "RandomSearcher": ({}, {"a": 1}),
+    "SuccessiveHalvingScheduler": (instance("HPOSearcher"), 2, 1, 4, 1),
     "SyntheticRegressionData": (tensor([2, -3.4], "float32"), 4.2, 0.1, 4, 2, 2),
     "Seq2Seq": (ENCODER, DECODER, 1, 0.01),
     "Trainer": (2, 0, 1.0),
@@ -391,6 +399,7 @@ GOOD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "box_center_to_corner": (BOXES,),
     "box_corner_to_center": (BOXES,),
     "box_iou": (BOXES, BOXES),
+    "build_array_nmt": ([["a"], ["b", "a"]], VOCAB, 3),
     "check_len": ([1, 2], 2),
     "check_shape": (X, (2, 3, 8)),
     "copyfile": ("nowhere.png", "folder"),
@@ -471,12 +480,18 @@ GOOD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "train_ch11": (skip_step, None, {"lr": 0.1}, BATCHES, 5, 1),
     "transpose_output": (tensor(np.ones((4, 3, 4)), "float32"), 2),
     "transpose_qkv": (X, 2),
+    "preprocess_nmt": ("Go.\tVa !",),
+    "tokenize_nmt": ("go .\tva !", 1),
     "truncate_pad": ([1, 2], 3, 0),
     "try_gpu": (0,),
     "voc_label_indices": (PIXELS, tensor(np.zeros(2**24), "int32")),
     "voc_rand_crop": (PIXELS, PIXELS, 2, 2),
 }
 CALLS: dict[str, Call] = {
+    "MaskedSoftmaxCELoss": (
+        masked_loss,
+        lambda adapter: (X, tensor([[1, 2, 3], [4, 5, 6]], adapter.INTEGER_DTYPE), LENS),
+    ),
     "Residual": (
         lambda adapter: adapter.d2l.Residual,
         lambda adapter: (3, 3) if adapter.d2l.__name__.endswith("paddle") else (3,),
@@ -676,7 +691,7 @@ SKIPPED = {
         "an alias of TransformerEncoderBlock": "EncoderBlock",
         "a Trainer": "HPOTrainer",
         "no arguments": """
-            Timer cpu get_dataloader_workers num_gpus read_ptb read_data_ml100k read_time_machine
+            Timer cpu download_all get_dataloader_workers num_gpus read_ptb read_data_ml100k read_data_nmt read_time_machine
             try_all_gpus use_svg_display voc_colormap2label""",
         "matplotlib's arguments": "annotate set_axes set_figsize",
         "other layers are ignored": "init_cnn",

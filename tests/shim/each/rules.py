@@ -66,7 +66,6 @@ DEFECTS: dict[str, Callable[[np.ndarray], tuple[Any, type[Exception], str]]] = {
     "no features": lambda x: _bad_shape(x[..., :0]),
     "integers": lambda x: _bad_dtype(x, "int32"),
     "bools": lambda x: _bad_dtype(x, "bool"),
-    "floats": lambda x: _bad_dtype(x + 0.5, "float32"),
     "fractions": lambda x: (tensor(x + 0.5, "float32"), ValueError, "dtype float32 with fractions"),
     "below 0": lambda x: _bad_first_number(x, -1),
     "too large": lambda x: _bad_first_number(x, 99),
@@ -86,12 +85,12 @@ SIZES = """
     alibi_slopes.num_heads batch_size embed_size eval_step feature_dim ffn_num_hiddens ffn_num_input
     ffn_num_outputs groups height in_channels input_channels key_size max_len max_window_size min_threshold n
     num_blks num_channels num_classes num_epochs num_examples num_feat num_heads num_hiddens
-    num_inputs num_items num_layers num_outputs num_steps num_train num_users num_val query_size
+    num_inputs num_items num_layers num_outputs num_steps num_train num_users num_val query_size r_min
     steps value_size vocab_size width
 """
 # Other integers from 1: no upper limit is tested, and some may also be None or a list.
 COUNTS = """
-    every_n k max_epochs norm_shape strides transpose_output.num_heads transpose_qkv.num_heads
+    every_n k max_epochs norm_shape r_max strides transpose_output.num_heads transpose_qkv.num_heads
     load_data_fashion_mnist.resize load_data_nmt.num_examples
 """
 COUNTS_FROM_0 = """
@@ -110,14 +109,15 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         INTEGER_FROM_1: SIZES,
         INTEGER_FROM_0: COUNTS_FROM_0,
         f"gpu: {INTEGER_FROM_0}": "i",
+        "an integer of at least 2": "eta",
         "an integer": "max_tokens",
     }),
-    (("1", 1.5, True, OBJECT), show_value, {INTEGER_FROM_1: COUNTS, INTEGER_FROM_0: "seed"}),
+    (("1", 1.5, True, OBJECT), show_value, {INTEGER_FROM_1: COUNTS, INTEGER_FROM_0: "seed tokenize_nmt.num_examples"}),
     (NOT_NUMBERS, show_value, {
         "a probability, from 0 to 1": "dropout",
         "a number": """learning_rate sigma bot_mul eps SGD.lr sgd.lr train_ch3.lr train_ch6.lr
         train_ch8.lr train_seq2seq.lr""",
-        "a number above 0": "theta ls",
+        "a number above 0": "theta ls prefact",
         "a finite number above 1": "base",
         "a finite number above 0": "position_scale",
         "a number of at least 0": "gradient_clip_val",
@@ -145,12 +145,12 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a ... recurrent layer": "rnn_layer",
         "a Keras model": "TrainCallback.net",
         "a model that is a layer": "train_seq2seq.net",
-        "a...r": "trainer",  # matches "an optimizer" and "a Gluon trainer"
+        "a..., or another object with...step": "trainer",
         "a class": "add_to_class.Class",
         "a function": "method",
         "an HPOSearcher": "searcher",
         "an HPOScheduler": "scheduler",
-        "a DataModule": "Trainer.fit.data",
+        "a DataModule, or another object with train_dataloader and val_dataloader": "Trainer.fit.data",
         VOCABULARY: "vocab",
         "a dict...": "test_input candidates",
         "a label for each name": "reorg_train_valid.labels",
@@ -175,6 +175,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     }),
     (NOT_LISTS, type_name, {
         "a list of token indices": "corpus",
+        "a list of lists of tokens": "build_array_nmt.lines",
         "a list of lists of words": "get_centers_and_contexts.corpus subsample.sentences",
         "a list of lists of word indices": "all_contexts",
         "a list of tokens": "line tokens_a",
@@ -189,19 +190,19 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         train_ch13.train_iter train_concise_ch11.data_iter TrainCallback.train_iter""",
         "points (x1, x2), at least one": "show_trace_2d.results",
     }),
-    ((3, "no", None), show_value, {"(height, width), in pixels": "resize crop_size"}),
+    ((3, "no", None), show_value, {"(height, width), in pixels": "crop_size"}),
+    (("no", None), show_value, {"(height, width), in pixels": "resize"}),
     ((3, "cpu", OBJECT), show_value, {DEVICES: "devices"}),
     ((3, OBJECT), type_name, {
         "batches of 4 tensors...": "train_seq2seq.data_iter",
         "a list of tokens": "Vocab.tokens count_corpus.tokens reserved_tokens",
-        "a token (a string), or a list of tokens": "Vocab.[].tokens",
         "a list": "check_len.a",
         "a list of names": "xticklabels yticklabels print_ranges.columns",
         "a list of items": "rankedlist test_matrix",
         "a tuple of sizes": "check_shape.shape",
     }),
     (NOT_STRINGS, type_name, {
-        "a string": "description print_ranges.title",
+        "a string": "description print_ranges.title text",
         "a curve's name as a string": "ProgressBoard.draw.label",
         "a string of at least one character": "prefix",
         "a sentence as a string": "pred_seq label_seq predict_sentiment.sequence src_sentence",
@@ -234,8 +235,9 @@ EQUAL_SHARES = "a multiple of num_heads, so that every head gets an equal share"
 # fmt: off
 WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
     (numbers(0, -1), {INTEGER_FROM_1: f"{SIZES} {COUNTS}"}),
+    (numbers(1, -1), {"an integer of at least 2": "eta"}),
     (numbers(HUGE_NUMBER), {"an integer of at most 2147483647": SIZES}),
-    (numbers(-1), {INTEGER_FROM_0: f"{COUNTS_FROM_0} seed", f"gpu: {INTEGER_FROM_0}": "i"}),
+    (numbers(-1), {INTEGER_FROM_0: f"{COUNTS_FROM_0} seed tokenize_nmt.num_examples", f"gpu: {INTEGER_FROM_0}": "i"}),
     (numbers(128, HUGE_NUMBER), {"gpu: an integer of at most 127": "i"}),
     ({"8 with num_heads 3": 3}, {f"num_hiddens: {EQUAL_SHARES}": "num_heads transpose_qkv.num_heads"}),
     (numbers(-0.1, 1.5, 2, NAN), {
@@ -243,7 +245,7 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
         "a number from 0 to 1": SHARES,
         "a share, from 0 to 1": "valid_ratio test_ratio",
     }),
-    (numbers(0, -1, NAN), {"a number above 0": "theta ls", "a finite number above 0": "position_scale"}),
+    (numbers(0, -1, NAN), {"a number above 0": "theta ls prefact", "a finite number above 0": "position_scale"}),
     (numbers(1, 0.5, NAN, INFINITY), {"a finite number above 1": "base"}),
     (numbers(-1, NAN), {"a number of at least 0": "gradient_clip_val", "a standard deviation of at least 0": "noise"}),
     (numbers(1e39), {"a number that float32 can represent": "value SyntheticRegressionData.b synthetic_data.b"}),
@@ -282,7 +284,6 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
 TOKENS = "BERTEncoder.tokens BERTModel.tokens Seq2SeqEncoder.X TransformerEncoder.X"
 LENGTHS = "shape (2,), a length per example, or (2, 3), one per query"
 RANGES = {
-    "lengths from 0 to ..., the number of keys": "valid_lens",
     "tokens from 0 to 6, of a vocabulary of 7": f"{TOKENS}",
     "segments from 0 to 1, of two sentences": "segments",
     "positions from 0 to 2, of those in X": "pred_positions",
@@ -290,7 +291,7 @@ RANGES = {
 }
 # fmt: off
 DEFECT_NEEDS: dict[str, dict[str, str]] = {
-    "below 0": RANGES,
+    "below 0": {**RANGES, "lengths of at least 0": "valid_lens"},
     "too large": RANGES,
     "a list": {
         "a tensor": f"""
@@ -316,16 +317,15 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "one floating-point dtype": """
             MaskLM.X PositionWiseFFN.X NextSentencePred.X PositionalEncoding.X RotaryEncoding.X
             AddNorm.X AddNorm.Y GRU.inputs GRU.X masked_softmax.X Y_hat squared_loss.y_hat
-            SyntheticRegressionData.w synthetic_data.w boxes boxes1 boxes2 offset_boxes.anchors
-            assigned_bb offset_inverse.anchors offset_inverse.offset_preds positive negative""",
-        "X, w and b: one floating-point dtype": "linreg.X linreg.w linreg.b",
+            SyntheticRegressionData.w synthetic_data.w positive negative""",
+        "X, w and b: one floating-point dtype": "linreg.X linreg.w",
     },
-    "floats": {"an integer dtype": "valid_lens valid_len Y"},
     "bools": {
         "an integer dtype": f"valid_lens {TOKENS} segments pred_positions valid_len Y",
         "a dtype of numbers": "transpose_qkv.X transpose_output.X",
     },
     "fractions": {
+        "whole numbers, of lengths": "valid_lens valid_len",
         "whole numbers, of tokens": f"{TOKENS}",
         "whole numbers, of segments": "segments",
         "whole numbers, of positions": "pred_positions",
@@ -337,8 +337,9 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         f"valid_lens: {LENGTHS}": "valid_lens",
         "shape (queries, keys), here (3, 3) or (batch, queries, keys), here (2, 3, 3)": """
             DotProductAttention.score_bias""",
-        "2 dimensions (batch, steps)": f"{TOKENS} segments",
+        "2 dimensions (batch, steps)": f"{TOKENS} segments MaskedSoftmaxCELoss.label",
         "2 dimensions (batch, predictions)": "pred_positions",
+        "3 dimensions (batch, steps, vocab_size)": "pred",
         "3 dimensions (batch, steps, features)": "MaskLM.X PositionalEncoding.X RotaryEncoding.X",
         "queries: 3 dimensions (batch, queries, features)": "TransformerEncoderBlock.X",
         "3 dimensions (steps, batch, features)": "GRU.inputs GRU.X",
@@ -383,6 +384,8 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         f"{LENGTHS}": "valid_lens",
         "shape (queries, keys), here (3, 3) or (heads, queries, keys), here (2, 3, 3) or (batch, heads, queries, keys), here (2, 2, 3, 3)": """
             MultiHeadAttention.score_bias""",
+        "shape (2, 3)": "MaskedSoftmaxCELoss.label",
+        "label: shape (3, 3)": "pred",
         "shape (2, 3), a segment for each token": "segments",
         "a row for each of 2 examples": "pred_positions",
         "pred_positions: a row for each of 3 examples": "MaskLM.X",
@@ -476,6 +479,7 @@ UNCHECKED: dict[str, str] = {
             args device dtype kernel_init key kwargs name optimizer_D optimizer_G parent split_f
             strategy trainable trainer_D trainer_G training""",
         "any truth value": "averaged save_attention_weights",
+        "every other token is <unk>": "Vocab.[].tokens",
         "used in some modes only": "split_data_ml100k.test_ratio",
         "positional only in the framework": "mlx.GRU.H mxnet.HingeLossbRec.margin",
         "init_seq2seq ignores other modules": "module",

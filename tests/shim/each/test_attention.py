@@ -1,6 +1,9 @@
 """Tests of the attention layers against the NumPy reference."""
 
+from copy import copy
 from functools import partial
+from inspect import getmembers
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.shim import reference
 from tests.shim.each.adapter import Adapter
+from tests.shim.each.calls import layer_args
 from tests.shim.each.cases import (
     LENGTHS,
     SEEDS,
@@ -112,6 +116,42 @@ def test_attention_weights_are_from_last_call(adapter: Adapter) -> None:
     layer(*first.arrays)
     layer(*last.arrays)
     assert_close(layer.attention_weights, reference.dot_product_attention(*last.arrays)[1])
+
+
+@pytest.mark.parametrize(
+    "name", ["DotProductAttention", "AdditiveAttention", "MultiHeadAttention", "TransformerEncoder"]
+)
+def test_attention_weights_can_be_assigned_until_next_call(adapter: Adapter, name: str) -> None:
+    if adapter.d2l.__name__.endswith("jax"):
+        pytest.skip("Flax's layers return their weights")
+    wrapped = adapter.build(name, *layer_args(adapter, name))
+    layer = wrapped.layer
+    assert not hasattr(layer, "attention_weights")
+    X = np.ones((2, 3, 8), "float32")
+    inputs = [np.ones((2, 3), "int32")] if name == "TransformerEncoder" else [X, X, X]
+    wrapped.randomize(*inputs)
+    wrapped(*inputs)
+    weights, parameters = wrapped.attention_weights, wrapped.parameter_names
+    for value in None, adapter.tensor(X), "any value":
+        layer.attention_weights = value
+        assert layer.attention_weights is value
+        if not adapter.d2l.__name__.endswith("tensorflow"):  # Keras copies only the configuration
+            assert copy(layer).attention_weights is value
+        assert dict(getmembers(layer))["attention_weights"] is value
+        assert wrapped.parameter_names == parameters
+        wrapped(*inputs)
+        np.testing.assert_allclose(wrapped.attention_weights, weights)
+
+
+def test_decoder_lacks_weights_until_they_are_assigned(adapter: Adapter) -> None:
+    decoder = type("Mine", (adapter.d2l.AttentionDecoder,), {"setup": lambda self: None})()
+    if adapter.d2l.__name__.endswith("jax"):  # whose fields cannot be assigned
+        with pytest.raises(NotImplementedError, match=r"Mine.attention_weights: got no definition"):
+            _ = decoder.attention_weights
+        return
+    assert not hasattr(decoder, "attention_weights")
+    decoder.attention_weights = None
+    assert decoder.attention_weights is None
 
 
 def test_dropout_drops_weights_and_scales_the_rest(adapter: Adapter) -> None:
@@ -297,3 +337,37 @@ def test_dropout_applies_to_long_input(adapter: Adapter) -> None:
     identity = np.tile(np.eye(40, dtype="float32"), (2, 1, 1))
     used = adapter.build_dot_product(dropout=0.25)(case.queries, case.keys, identity, training=True)
     assert (used == 0).mean() == pytest.approx(0.25, abs=0.03)
+
+
+# Layers that a user puts in the place of ours
+
+
+def test_projections_can_be_replaced(adapter: Adapter) -> None:
+    """Put linear layers of other sizes, within layers without weights, in the place of projections."""
+    if not hasattr(adapter, "Block"):
+        pytest.skip("in Flax, a subclass defines its own projections")
+
+    class Wrapper(adapter.Block):  # type: ignore[name-defined, misc]
+        def __init__(self, base: Any) -> None:
+            super().__init__()
+            self.base = base
+
+    setattr(Wrapper, adapter.CALL_METHOD, lambda self, X: self.base(X))
+    wrap = Wrapper if adapter.CAN_REPLACE_TYPE else lambda base: base
+    path = "W_{}.base" if adapter.CAN_REPLACE_TYPE else "W_{}"
+    sizes = {"q": (8, 4), "k": (8, 4), "v": (8, 12), "o": (12, 6)}
+    case = make_case(sizes=(8, 8, 8), dtype="float32")
+    for args in (8, 2, 0.0), (8, 8, 8, 8, 2, 0.0):
+        projections = {
+            f"W_{role}": wrap(adapter.build_dense(*size)) for role, size in sizes.items()
+        }
+        layer = adapter.build("MultiHeadAttention", *args)
+        layer.layer = adapter.replace_sublayers(layer.layer, projections)
+        layer.randomize(*case.arrays)
+        linears = {
+            f"w_{role}": reference.Linear(*layer.parameters(path.format(role)).values())
+            for role in sizes
+        }
+        output, weights = reference.multi_head_attention(*case.arrays, num_heads=2, **linears)
+        assert_close(layer(*case.arrays), output, 1e-4)
+        assert_close(layer.attention_weights, weights, 1e-4)

@@ -107,13 +107,15 @@ def test_benchmark_prints_elapsed_time(
 def test_dataloader_workers_depend_on_cores_and_start_method(
     adapter: Adapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def workers(cores: int | None, methods: list[str]) -> int:
+    def workers(cores: int | None, methods: list[str], chosen: str | None = None) -> int:
         monkeypatch.setattr(os, "cpu_count", lambda: cores)
         monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: methods)
+        monkeypatch.setattr(multiprocessing, "get_start_method", lambda allow_none: chosen)
         return adapter.d2l.get_dataloader_workers()
 
     assert [workers(cores, ["fork", "spawn"]) for cores in (None, 1, 3, 64)] == [1, 1, 3, 4]
     assert [workers(8, [method, "fork"]) for method in ("spawn", "forkserver")] == [0, 0]
+    assert workers(8, ["fork", "spawn"], chosen="spawn") == 0
 
 
 # Images

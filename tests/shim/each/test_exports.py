@@ -1,13 +1,25 @@
 """Tests of a package's public names, which its exports.txt lists, one a line."""
 
+import re
+import sys
+from collections.abc import Callable
 from inspect import Parameter, Signature, isclass, signature
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 from IPython.core.oinspect import Inspector
 
+from d2l_compat._shared import borrowed
 from tests.shim.each.adapter import Adapter
+from tests.shim.each.oracle import PatchedModule
+from tools.weave.lessons import ROOT
+
+DOCS = (ROOT / "docs/en/coming-from-d2l.md").read_text(encoding="utf-8")
+LEFT_OUT = {
+    *re.findall(r"`(\w+)`", re.search("^Four names are left out: .*", DOCS, re.MULTILINE)[0])
+}
 
 
 @pytest.fixture(scope="module")
@@ -17,14 +29,48 @@ def exports(pytestconfig: pytest.Config) -> list[str]:
 
 
 def test_exports_match_exports_txt(adapter: Adapter, exports: list[str]) -> None:
-    assert sorted(adapter.d2l.__all__) == exports
+    assert sorted(adapter.exports) == exports
 
 
-def test_star_import_imports_only_exports(adapter: Adapter, exports: list[str]) -> None:
+def import_star(adapter: Adapter) -> dict[str, object]:
     names: dict[str, object] = {}
     exec(f"from {adapter.d2l.__name__} import *", names)
-    assert sorted(names.keys() - {"__builtins__"}) == exports
-    assert {*exports} <= {*dir(adapter.d2l)}
+    return {name: value for name, value in names.items() if name != "__builtins__"}
+
+
+def test_star_import_imports_only_exports_and_borrowed_names(
+    adapter: Adapter, exports: list[str]
+) -> None:
+    names = {*exports, *borrowed.get_paths(adapter.d2l.__name__)}
+    assert import_star(adapter).keys() == names
+    assert names <= {*dir(adapter.d2l)}
+    assert adapter.d2l.d2l is adapter.d2l
+
+
+@pytest.mark.parametrize("version", ["1.0.3", "0.17.6"])
+def test_upstreams_names_exist_or_docs_explain_why_not(
+    adapter: Adapter, load_upstream: Callable[[str], Any], version: str
+) -> None:
+    upstream = vars(load_upstream(version))
+    # Oracles add "int".
+    names = {name for name in upstream if not name.startswith("__")} - {"int"}
+    missing = {name for name in names if not hasattr(adapter.d2l, name)}
+    assert missing <= LEFT_OUT
+    ours = import_star(adapter)
+    assert {name for name in names - missing if name[0] != "_"} <= ours.keys()
+    for name in names & borrowed.get_paths(adapter.d2l.__name__).keys() - {"d2l", "plt"}:
+        is_patched = isinstance(upstream[name], (PatchedModule, SimpleNamespace))  # by the oracle
+        assert is_patched or ours[name] is upstream[name]
+
+
+def test_borrowed_module_that_is_not_installed_raises_import_error(
+    adapter: Adapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(adapter.d2l, "pd", raising=False)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert "pd" not in adapter.d2l.__all__
+    with pytest.raises(ImportError, match=r"pd is pandas, .* pip install pandas"):
+        _ = adapter.d2l.pd
 
 
 def test_exports_are_not_private_or_modules(adapter: Adapter, exports: list[str]) -> None:
@@ -66,7 +112,7 @@ FRAMEWORK_PARAMETERS = {
 
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_jupyter_shows_layer_parameters(adapter: Adapter, name: str) -> None:
-    if name not in adapter.d2l.__all__:
+    if name not in adapter.exports:
         pytest.skip(f"{adapter.d2l.__name__} has no {name}")
     layer = getattr(adapter.d2l, name)
     parameters = [
@@ -86,7 +132,7 @@ def test_jupyter_shows_layer_parameters(adapter: Adapter, name: str) -> None:
 
 def test_no_layer_hides_its_parameters(adapter: Adapter) -> None:
     variadic = set()
-    for name in adapter.d2l.__all__:
+    for name in adapter.exports:
         member = getattr(adapter.d2l, name)
         if isclass(member) and member.__module__.startswith("d2l_compat."):
             kinds = {parameter.kind for parameter in signature(member).parameters.values()}

@@ -188,3 +188,28 @@ def test_long_input_with_masks_matches_reference(
     assert_close(layer.attention_weights, weights)
     direction = np.random.default_rng(1).normal(size=output.shape)
     assert_gradients(layer, reference.dot_product_attention, case, direction, **mask_args)
+
+
+@pytest.mark.parametrize("is_blockwise", [False, True])
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+@pytest.mark.parametrize("lens", [[7, 99], [[2, 9, 0, 6, 7], [7, 8, 9, 7, 8]]], ids=np.ndim)
+def test_lengths_may_be_whole_floats_and_exceed_keys(
+    adapter: Adapter,
+    request: pytest.FixtureRequest,
+    lens: list[Any],
+    dtype: str,
+    is_blockwise: bool,
+) -> None:
+    if is_blockwise:
+        request.getfixturevalue("force_blockwise")
+    case = make_case(np.minimum(lens, 7), steps=(5, 7), sizes=(8, 8, 8))
+    other_lens = np.array(lens, dtype)
+    layer = adapter.build_dot_product()
+    for masks in {}, {"causal": True}:
+        output, weights = reference.dot_product_attention(*case.arrays, **masks)
+        assert_close(layer(*case.arrays[:3], other_lens, **masks), output)
+        assert_close(layer.attention_weights, weights)
+    heads = adapter.build_multi_head(8, 2, 0.0, weights=make_weights(case.sizes, 8))
+    assert_close(heads(*case.arrays[:3], other_lens), heads(*case.arrays))
+    weights = reference.softmax(case.scores, case.valid_lens)
+    assert_close(adapter.masked_softmax(case.scores, other_lens), weights)

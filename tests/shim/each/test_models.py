@@ -82,9 +82,10 @@ def test_synthetic_data_lies_around_line(adapter: Adapter, models: Any) -> None:
     assert abs(errors.mean()) < 0.05
     assert errors.std() == pytest.approx(0.5, rel=0.1)
     column = adapter.tensor(np.array([[2], [-3.4]], "float32"))
-    exact = adapter.d2l.SyntheticRegressionData(column, 1, 0)
-    inputs, labels = adapter.to_numpy(exact.X), adapter.to_numpy(exact.y)
-    assert_close(labels[:, 0], inputs @ [2, -3.4] + 1, 1e-4)
+    for b in 1, adapter.tensor(np.array([1], "int32")):
+        exact = adapter.d2l.SyntheticRegressionData(column, b, 0)
+        inputs, labels = adapter.to_numpy(exact.X), adapter.to_numpy(exact.y)
+        assert_close(labels[:, 0], inputs @ [2, -3.4] + 1, 1e-4)
     assert [len(exact.train_dataloader()), len(exact.val_dataloader())] == [32, 32]
 
 
@@ -222,15 +223,6 @@ def test_init_cnn_skips_layers_without_sizes(adapter: Adapter) -> None:
 def test_nn_module_is_base_of_module(adapter: Adapter, models: Any) -> None:
     assert issubclass(adapter.d2l.Module, adapter.d2l.nn_Module)
     assert adapter.d2l.nn_Module is not adapter.d2l.Module
-
-
-def test_image_is_pillows_module_if_d2l_has_it(adapter: Adapter) -> None:
-    if adapter.d2l.__name__.endswith((".torch", ".paddle")):
-        from PIL import Image
-
-        assert adapter.d2l.Image is Image
-    else:
-        adapter.assert_missing("Image")
 
 
 def test_check_len_accepts_right_length(adapter: Adapter) -> None:

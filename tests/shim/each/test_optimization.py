@@ -75,13 +75,16 @@ def test_sgd_follows_mean_gradient(adapter: Adapter, descent: Any) -> None:
 
 def test_synthetic_data_follows_model(adapter: Adapter, descent: Any) -> None:
     w = np.array([2, -3.4], "float32")
-    for weights in (w, w[:, None]):
-        features, labels = adapter.d2l.synthetic_data(adapter.tensor(weights), 4.2, 4000)
+    integer = adapter.tensor(np.array([4], "int32"))
+    for weights, b, bias in (w, 4.2, 4.2), (w[:, None], 4.2, 4.2), (w, integer, 4):
+        features, labels = adapter.d2l.synthetic_data(adapter.tensor(weights), b, 4000)
         features, labels = adapter.to_numpy(features), adapter.to_numpy(labels)
         assert (features.shape, labels.shape) == ((4000, 2), (4000, 1))
         assert np.abs(features.mean(axis=0)).max() < 0.1
         assert np.abs(features.std(axis=0) - 1).max() < 0.1
-        noise = labels[:, 0] - features @ w - 4.2
+        outputs = adapter.d2l.linreg(*map(adapter.tensor, (features, w)), b)
+        assert_close(adapter.to_numpy(outputs), features @ w + bias, 1e-4)
+        noise = labels[:, 0] - features @ w - bias
         assert noise.std() == pytest.approx(0.01, rel=0.1)
         assert abs(noise.mean()) < 0.001
 

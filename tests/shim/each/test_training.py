@@ -144,6 +144,48 @@ def test_classifier_learns(adapter: Adapter) -> None:
     assert board["val_acc"][-1][1] > 0.9
 
 
+class Duck:
+    """An object of another class that has the attributes and methods of ``other``."""
+
+    def __init__(self, other: Any) -> None:
+        vars(self)["other"] = other
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.other, name)
+
+    def __getitem__(self, name: str) -> Any:  # of MLX's modules
+        return self.other[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.other, name, value)
+
+
+def test_trainer_needs_methods_and_hooks_get_numbers(
+    adapter: Adapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Train objects of other classes, on batches that a replaced ``prepare_batch`` reads, with a replaced ``draw``."""
+    d2l, drawn = adapter.d2l, []
+    fit, draw = d2l.Trainer.fit, d2l.ProgressBoard.draw
+
+    def fit_ducks(trainer: Any, model: Any, data: Any) -> None:
+        batches = [{"X": batch[0], "y": batch[1]} for batch in data.train_dataloader()]
+        data.train_dataloader = data.val_dataloader = lambda: batches
+        fit(trainer, Duck(model), Duck(data))
+
+    def keep(board: Any, x: float, y: Any, label: str, every_n: int = 1) -> None:
+        drawn.append((label, type(y), np.shape(y), f"{y:.3f}" == f"{float(y):.3f}"))
+        draw(board, x, y, label, every_n)
+
+    monkeypatch.setattr(d2l.Trainer, "fit", fit_ducks)
+    monkeypatch.setattr(d2l.Trainer, "prepare_batch", lambda self, batch: [batch["X"], batch["y"]])
+    monkeypatch.setattr(d2l.ProgressBoard, "draw", keep)
+    X, Y = np.eye(4, dtype="float32"), np.array([0, 1, 2, 0], "int32")
+    before, after, _ = adapter.fit_classifier(X, Y, lr=0.5, epochs=1, clip=1)
+    assert (before["weight"] != after["weight"]).any()
+    labels = "train_loss", "val_loss", "val_acc"
+    assert drawn == [(label, np.ndarray, (), True) for label in labels]
+
+
 def test_only_encoder_decoder_itself_returns_state(adapter: Adapter) -> None:
     """Test that ``EncoderDecoder`` also returns the state, as in D2L 0.17, except in JAX; subclasses do not."""
     d2l = adapter.d2l
@@ -168,6 +210,25 @@ def test_only_encoder_decoder_itself_returns_state(adapter: Adapter) -> None:
         assert isinstance(pair_output, list)
         assert_close(pair_output[0], output)
         assert_close(pair_output[1], state)
+
+
+def test_labels_may_be_whole_floats(adapter: Adapter) -> None:
+    logits, labels = np.random.default_rng(0).normal(size=(4, 3)), np.array([0, 2, 1, 1], "int32")
+    for name in "loss", "accuracy":
+        function = adapter.classifier_method(name)
+        results = [
+            adapter.to_numpy(function(adapter.tensor(logits.astype("float32")), adapter.tensor(y)))
+            for y in (labels, labels.astype("float32"))
+        ]
+        np.testing.assert_array_equal(*results)
+        fractions = adapter.tensor(labels.astype("float32") + 0.5)
+        if not adapter.d2l.__name__.endswith(
+            "jax"
+        ):  # whose compiled functions do not know the values
+            with pytest.raises(ValueError, match="Y: got dtype float32 with fractions"):
+                function(adapter.tensor(logits.astype("float32")), fractions)
+        elif name == "loss":
+            assert np.isnan(function(adapter.tensor(logits.astype("float32")), fractions)[0])
 
 
 def test_translation_loss_ignores_padding(adapter: Adapter) -> None:
@@ -205,9 +266,10 @@ def test_summary_prints_each_layer_and_its_shape(
     dense = adapter.build_linear(4, None)
     model.net = descent.add_dropout(dense, 0.5)
     model.layer_summary((2, 4))
+    shape = adapter.tensor(np.zeros((2, 3), "float32")).shape  # printed as in the framework
     assert capsys.readouterr().out.splitlines() == [
-        f"{type(dense).__name__} output shape:\t (2, 3)",
-        "Dropout output shape:\t (2, 3)",
+        f"{type(dense).__name__} output shape:\t {shape}",
+        f"Dropout output shape:\t {shape}",
     ]
 
 
@@ -304,6 +366,28 @@ def test_fashion_mnist_comes_in_batches(
         data.visualize(next(iter(data.val_dataloader())), ncols=ncols)
         titles = [axes.get_title() for axes in adapter.d2l.plt.gcf().axes]
         assert titles == ["t-shirt", "trouser", "pullover", "dress"][:ncols]
+
+
+def test_fashion_mnist_can_be_changed(
+    adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = write_fashion_mnist(adapter.d2l, tmp_path, monkeypatch)["train"]
+    data = adapter.d2l.FashionMNIST(batch_size=4, resize=28)
+    if isinstance(data.train, tuple):  # two arrays, as Keras loads them
+        np.testing.assert_array_equal(data.train[0], images)
+        assert (data.train[0].dtype, data.train[1].tolist()) == (np.uint8, [*range(10)])
+        data.train = tuple(array[5:] for array in data.train)
+    else:
+        image, label = data.train[3]
+        assert type(image) is type(adapter.tensor(np.zeros(1)))
+        assert_close(np.squeeze(adapter.to_numpy(image)), images[3] / 255)
+        assert (int(label), data.train.classes[3]) == (3, "Dress")
+        data.train.data, data.train.targets = data.train.data[5:], data.train.targets[5:]
+        data.train.targets[:2] = 1
+        assert [int(label) for _, label in data.train] == [1, 1, 7, 8, 9]
+    X, _ = next(iter(data.train_dataloader()))
+    expected = {image.sum() / 255 for image in images[5:].astype("float64")}
+    assert all(np.isclose(x.sum(), [*expected]).any() for x in np.asarray(adapter.to_numpy(X)))
 
 
 def write_fashion_mnist(

@@ -183,11 +183,13 @@ def test_recurrent_encoder_follows_d2l_version(
 ) -> None:
     """Test 0.17's results: in TensorFlow the first axis was the batch, in MXNet the state was a list."""
     framework = pytestconfig.getoption("framework")
-    layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 2)
-    layer.randomize(TOKENS)
-    outputs, states = layer(TOKENS)
-    monkeypatch.setenv("D2L_VERSION", "0.17")
-    got_outputs, got_states = layer(TOKENS)
+    results = []
+    for version in "1.0", "0.17":
+        monkeypatch.setenv("D2L_VERSION", version)
+        layer = adapter.build("Seq2SeqEncoder", 7, 6, 4, 2)
+        layer.randomize(TOKENS)
+        results.append(layer(TOKENS))
+    (outputs, states), (got_outputs, got_states) = results
     if framework == "mxnet":
         assert isinstance(got_states, list)
         (got_states,) = got_states

@@ -33,7 +33,7 @@ ANCHORS = np.array([[0, 0, 0.5, 0.5], [0.5, 0, 1, 1], [0, 0, 1, 1], [0, 0, 0.18,
 
 @pytest.fixture(autouse=True)
 def _skip_missing_chapters(adapter: Adapter) -> None:
-    if "box_iou" not in adapter.d2l.__all__:
+    if "box_iou" not in adapter.exports:
         adapter.assert_missing("box_iou", "resnet18", "train_ch13", "VOCSegDataset")
         pytest.skip("D2L has no such chapters in this framework")
 
@@ -70,6 +70,13 @@ def test_overlap_is_intersection_over_union(adapter: Adapter) -> None:
     )
     assert_close(got, [[overlap(one, other) for other in BOXES[::-2]] for one in BOXES])
     assert 0 < (got == 0).sum() < got.size
+    # Integers become floats, alone and beside floats.
+    pixels = np.array([[10, 20, 50, 100], [0, 30, 40, 90]])
+    integers, floats = adapter.tensor(pixels.astype("int32")), float_tensor(adapter, pixels)
+    for name in "box_iou", "offset_boxes", "offset_inverse":
+        want = adapter.to_numpy(getattr(adapter.d2l, name)(floats, floats / 9))
+        got = getattr(adapter.d2l, name)(integers, floats / 9)
+        assert_close(adapter.to_numpy(got), want)
 
 
 def test_anchors_are_centered_on_each_pixel(adapter: Adapter) -> None:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax.traverse_util import flatten_dict
 
 from tests.shim.each.adapter import Adapter
 from tests.shim.each.jax import models, recurrent
@@ -109,15 +110,17 @@ def _extend(module: ModuleType, **names: Any) -> SimpleNamespace:
 
 
 def build_twin(ours: Layer, theirs: nn.Module, *inputs: Any) -> Layer:
-    return Layer(theirs, _rename_parameters(ours.variables))
+    return Layer(theirs, ours.variables)
 
 
-def _rename_parameters(variables: dict[str, Any]) -> dict[str, Any]:
-    """Rename parameters to upstream's names, of which one differs."""
-    return {
-        name.replace("GRUCell", "ScanGRUCell"): _rename_parameters(x) if isinstance(x, dict) else x
-        for name, x in variables.items()
-    }
+seed = random.seed
+
+
+def initial_parameters(net: nn.Module, *inputs: Any) -> Any:
+    arrays = [x.transpose(0, 2, 3, 1) if x is not None and x.ndim == 4 else x for x in inputs]
+    variables = net.init(jax.random.key(0), *Layer.to_tensors(arrays))
+    variables.pop("intermediates", None)
+    return flatten_dict(variables, sep=".")
 
 
 class Decoder(nn.Module):

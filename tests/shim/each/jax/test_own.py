@@ -201,12 +201,12 @@ def test_bias_dtype_is_that_of_input() -> None:
 
 
 def test_known_lengths_are_checked_under_jit() -> None:
-    X, too_long = jnp.zeros((2, 3, 6)), np.array([4, 1])
+    X, negative = jnp.zeros((2, 3, 6)), np.array([-1, 1])
     variables = SHORT_FORM.init(KEY, X, X, X)
-    for lens in (too_long, jnp.asarray(too_long)):
-        with pytest.raises(ValueError, match="valid_lens: got a length of 4"):
+    for lens in (negative, jnp.asarray(negative)):
+        with pytest.raises(ValueError, match="valid_lens: got a length of -1"):
             jax.jit(lambda X, lens=lens: SHORT_FORM.apply(variables, X, X, X, lens))(X)
-    weights = jax.jit(d2l.masked_softmax)(X, too_long + 9)  # traced, so unknown
+    weights = jax.jit(d2l.masked_softmax)(X, negative + 9)  # traced, so unknown
     np.testing.assert_allclose(weights, 1 / 6, rtol=1e-6)
 
 
@@ -392,3 +392,32 @@ def test_looking_for_gpus_prints_nothing() -> None:
     program = "from d2l_compat import jax as d2l; d2l.try_gpu(), d2l.try_all_gpus(), d2l.cpu()"
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert process.stdout + process.stderr == b""
+
+
+class OwnProjections(d2l.MultiHeadAttention):
+    """A layer whose author has other projections: a narrower one, one with an activation, and none at all."""
+
+    def setup(self) -> None:
+        self.attention = d2l.DotProductAttention(self.dropout)
+        self.W_q = nn.Sequential([nn.Dense(4), nn.tanh])
+        self.W_k = nn.Dense(4)
+        self.W_v = lambda V: V
+        self.W_o = nn.DenseGeneral(6)
+
+
+@pytest.mark.parametrize("args", [(8, 2, 0.0), (8, 8, 8, 8, 2, 0.0)])
+def test_subclass_may_have_other_projections(args: tuple[Any, ...]) -> None:
+    X, Z = make_case(sizes=(8, 8, 8), dtype="float32").arrays[:2]
+    (output, weights), variables = OwnProjections(*args).init_with_output(KEY, X, Z, Z)
+    params = variables["params"]
+    Q = np.tanh(X @ params["W_q"]["layers_0"]["kernel"])
+    K = Z @ params["W_k"]["kernel"]
+    parts = [
+        reference.dot_product_attention(
+            Q[..., i : i + 2], K[..., i : i + 2], Z[..., 2 * i :][..., :4]
+        )
+        for i in (0, 2)
+    ]
+    pooled = np.concatenate([part for part, _ in parts], axis=-1)
+    np.testing.assert_allclose(output, pooled @ params["W_o"]["kernel"], atol=1e-5)
+    np.testing.assert_allclose(weights[:, 1], parts[1][1], atol=1e-5)

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import mlx.core as mx
@@ -13,6 +14,7 @@ from mlx.utils import tree_flatten
 
 from d2l_compat import mlx as d2l
 from d2l_compat.mlx import _blockwise
+from d2l_compat.mlx._lazy import linear
 from tests.shim import reference
 
 RNG = np.random.default_rng(0)
@@ -106,7 +108,7 @@ def test_copy_computes_same_output_and_stores_no_weights(
     block = Block(6, 6, 6)
     output = block(X, LENGTHS)
     other = duplicate(block)
-    with pytest.raises(RuntimeError, match="call the layer first"):
+    with pytest.raises(AttributeError, match="call the layer first"):
         _ = other.attention.attention_weights
     np.testing.assert_array_equal(other(X, LENGTHS), output)
 
@@ -281,6 +283,19 @@ def test_lazy_call_uses_its_original_arguments() -> None:
     np.testing.assert_allclose(output, want, atol=1e-5)
 
 
+def test_prepared_batch_sets_sizes_of_trained_model() -> None:
+    class Trainer(d2l.Trainer):
+        def prepare_batch(self, batch: Any) -> Any:
+            return batch["X"], batch["y"]
+
+    model = d2l.Classifier()
+    model.net, model.lr = linear(None, 3), 0.1
+    batches = [{"X": X, "y": mx.zeros((2, 5), mx.int32)}]
+    loaders = SimpleNamespace(train_dataloader=lambda: batches, val_dataloader=lambda: None)
+    Trainer(max_epochs=1).fit(model, loaders)
+    assert model.net.weight.shape == (3, 6)
+
+
 # Comparison with MLX's layers for positions
 
 
@@ -387,3 +402,8 @@ def test_attention_counts_both_products() -> None:
         return mx.fast.scaled_dot_product_attention(heads, heads, heads, scale=1.0)
 
     assert d2l.longest_chain(attend_fused, X) == 2
+
+
+def test_additive_attention_has_pytorchs_order_of_parameters() -> None:
+    names = parameter_names(d2l.AdditiveAttention(3, 2, 4, 0.0))
+    assert names == ["W_k.weight", "W_q.weight", "w_v.weight"]

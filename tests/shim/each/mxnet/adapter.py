@@ -96,6 +96,7 @@ class Adapter(adapter.Adapter):
     Block, Embedding = nn.Block, nn.Embedding
     seed = staticmethod(mxnet.random.seed)
     wait = staticmethod(mxnet.nd.waitall)
+    CAN_REPLACE_TYPE = False
     RAND_ARGS = 2, 3
     ADDNORM_ARGS = (0.0,)
     FEATURES_ARGS = ()  # Gluon's layers take their sizes from their input

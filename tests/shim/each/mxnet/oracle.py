@@ -1,5 +1,6 @@
 """Call MXNet's package alongside upstream's ``d2l.mxnet``; tests/shim/each/oracle.py explains the names."""
 
+import re
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -9,6 +10,7 @@ from tests.shim.each.mxnet import language, models, recurrent
 from tests.shim.each.oracle import PatchedModule, import_older
 
 from tests.shim.each.mxnet.adapter import Layer, to_numpy  # isort: skip
+import mxnet
 from mxnet.gluon import nn
 
 RECURRENT = recurrent.RECURRENT
@@ -41,12 +43,27 @@ def build_twin(ours: Layer, theirs: nn.Block, *inputs: Any) -> Layer:
     layer.randomize(*inputs)  # sets its sizes
     our_params = ours.layer._collect_params_with_prefix()
     their_params = theirs._collect_params_with_prefix()
-    if isinstance(theirs, import_older("mxnet").Seq2SeqEncoder):
-        our_params = {name.replace("rnn.rnn.", "rnn."): x for name, x in our_params.items()}
     assert their_params.keys() == our_params.keys()
     for name, parameter in their_params.items():
         parameter.set_data(our_params[name].data())
     return layer
+
+
+seed = mxnet.random.seed
+
+
+def initial_parameters(net: nn.Block, *inputs: Any) -> Any:
+    if any(parameter._data is None for parameter in net.collect_params().values()):
+        net.initialize()
+    net(*Layer.to_tensors(inputs))
+    named = net._collect_params_with_prefix()
+    # Trainers sort parameters by the name that Gluon gives them, which begins with the layer's class and a number.
+    arrays = {
+        f"{name} {re.sub('[0-9]', '', parameter.name)}": to_numpy(parameter.data())
+        for name, parameter in named.items()
+    }
+    # Several threads draw a large array, and its values differ from run to run.
+    return {name: x if x.size < 50_000 else x.shape for name, x in arrays.items()}
 
 
 def parameters(net: nn.Block) -> Any:

@@ -50,13 +50,13 @@ def test_lengths_are_whole_numbers_of_any_dtype(dtype: str, lengths: Any) -> Non
     X = d2l.randn(2, 3, 6)
     Y = layer(X, X, X, mx.np.array(lengths, dtype="int64"))
     assert mx.np.array_equal(layer(X, X, X, mx.np.array(lengths, dtype=dtype)), Y)
-    with pytest.raises(ValueError, match="got a length of 4; need lengths from 0 to 3"):
-        layer(X, X, X, mx.np.array(lengths, dtype=dtype) + 1)
+    with pytest.raises(ValueError, match="got a length of -1; need lengths of at least 0"):
+        layer(X, X, X, mx.np.array(lengths, dtype=dtype) - 1)
 
 
 @pytest.mark.parametrize("number", [0.5, np.nan, np.inf, -np.inf])
 def test_length_that_is_not_whole_is_rejected(number: float) -> None:
-    with pytest.raises(TypeError, match="valid_lens: got dtype float32; need an integer dtype"):
+    with pytest.raises(ValueError, match="valid_lens: got dtype float32 with fractions"):
         d2l.masked_softmax(d2l.ones((2, 3, 4)), d2l.tensor([1, number]))
 
 
@@ -137,7 +137,7 @@ def test_mask_takes_float_lengths_and_passes_gradients() -> None:
     want = np.array([[1, 0, 0], [1, 1, 1]])[..., None].repeat(2, axis=2)
     np.testing.assert_array_equal(X.grad.asnumpy(), want)
     np.testing.assert_array_equal(Y.asnumpy(), np.where(want, 1, 5))
-    with pytest.raises(TypeError, match="valid_len: got dtype float32; need an integer dtype"):
+    with pytest.raises(ValueError, match="valid_len: got dtype float32 with fractions"):
         d2l.sequence_mask(X, d2l.tensor([1, 2.5]))
 
 

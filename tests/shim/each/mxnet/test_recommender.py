@@ -337,7 +337,7 @@ def test_ranking_model_is_trained_and_plotted(
 
 
 def write_clicks(path: Path, rows: str) -> str:
-    path.write_text(rows.replace(" ", "\t"))
+    path.write_text(rows.replace(" ", "\t"), encoding="utf-8")
     return str(path)
 
 

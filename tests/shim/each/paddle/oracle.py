@@ -79,14 +79,20 @@ def build_twin(ours: Layer, theirs: nn.Layer, *inputs: Any) -> Layer:
 
 
 def copy(ours: nn.Layer, theirs: nn.Layer) -> None:
-    """Copy parameters; our names of an encoder's recurrent part are longer."""
-    state = {name.replace("rnn.rnn.", "rnn."): array for name, array in ours.state_dict().items()}
-    assert theirs.set_state_dict(state) == ([], [])
+    assert theirs.set_state_dict(ours.state_dict()) == ([], [])
 
 
 def predict(model: nn.Layer, X: Any, training: bool = False) -> Any:
     model.train() if training else model.eval()
     return to_numpy(model(tensor(X)))
+
+
+seed = paddle.seed
+
+
+def initial_parameters(net: nn.Layer, *inputs: Any) -> Any:
+    net(*Layer.to_tensors(inputs))
+    return {name: to_numpy(array) for name, array in net.state_dict().items()}
 
 
 def parameters(net: nn.Layer) -> Any:

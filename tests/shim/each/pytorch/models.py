@@ -25,11 +25,7 @@ def layer_weights(model: Any) -> list[tuple[Any, Any]]:
 
 def copy(ours: Any, theirs: Any) -> None:
     """Copy a model's parameters to upstream's; both have been called."""
-    state = ours.state_dict()
-    # 0.17's names of a recurrent part are shorter.
-    if not state.keys() <= theirs.state_dict().keys():
-        state = {name.replace("rnn.rnn.", "rnn."): array for name, array in state.items()}
-    theirs.load_state_dict(state)
+    theirs.load_state_dict(ours.state_dict())
 
 
 def fit(model: Any, data: Any, epochs: int, d2l: Any = d2l, start: Any = None) -> Any:

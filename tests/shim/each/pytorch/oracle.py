@@ -46,5 +46,13 @@ def draw_xavier_parameters(function: Any) -> Any:
     return to_numpy([parameter for layer in layers for parameter in layer.parameters()])
 
 
+seed = torch.manual_seed
+
+
+def initial_parameters(net: nn.Module, *inputs: Any) -> Any:
+    net(*Layer.to_tensors(inputs))
+    return {name: to_numpy(array) for name, array in net.state_dict().items()}
+
+
 def parameters(net: nn.Module) -> Any:
     return net.parameters()

@@ -146,7 +146,7 @@ def test_layers_can_be_copied_after_call(duplicate: Callable[[nn.Module], nn.Mod
     for layer in (d2l.DotProductAttention(dropout=0.5).eval(), multi_head(case, num_heads=3)):
         output = layer(*(x * 1 for x in inputs))
         twin = duplicate(layer)
-        with pytest.raises(RuntimeError, match="call the layer first"):
+        with pytest.raises(AttributeError, match="attention_weights"):
             _ = twin.attention_weights
         assert torch.equal(twin(*inputs), output)
         assert torch.equal(twin.attention_weights, layer.attention_weights)
@@ -203,6 +203,16 @@ def test_input_that_does_not_fit_loaded_weights_is_error() -> None:
     X = torch.zeros(2, 3, 7)
     with pytest.raises(ValueError, match=r"queries: got shape \(2, 3, 7\); need .* of 8"):
         layer(X, X, X)
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch has moved quantization to another package
+def test_layers_can_be_quantized() -> None:
+    tokens = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    layer = d2l.TransformerEncoder(7, 8, 16, 2, 1, 0.0).eval()
+    expected = layer(tokens)
+    quantized = torch.ao.quantization.quantize_dynamic(layer, {nn.Linear})
+    assert not isinstance(quantized.blks[0].attention.W_q, nn.Linear)
+    torch.testing.assert_close(quantized(tokens), expected, rtol=0.1, atol=0.1)
 
 
 def test_autocast_allows_other_input_dtype() -> None:

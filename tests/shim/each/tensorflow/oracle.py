@@ -4,6 +4,7 @@ Upstream was written for Keras 2. What Keras 3 lacks is added here.
 """
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from d2l_compat.tensorflow._keras import keras
 from tests.shim.each import oracle
 from tests.shim.each.oracle import PatchedModule, import_older
 from tests.shim.each.tensorflow import models, recurrent
-from tests.shim.each.tensorflow.adapter import Layer
+from tests.shim.each.tensorflow.adapter import Layer, short_name
 
 _SIZES = (8, 8, 8, 8, [2])  # key_size to norm_shape
 LAYER_ARGS = oracle.LAYER_ARGS | {
@@ -123,10 +124,7 @@ def build_twin(ours: Layer, theirs: keras.layers.Layer, *inputs: Any) -> Layer:
     layer = Layer(theirs)
     with warnings.catch_warnings(action="ignore"):  # Keras 3 warns about unnamed arguments
         layer(*inputs)  # creates its weights
-    if isinstance(theirs, import_older("tensorflow").Seq2SeqEncoder):  # it does not use d2l.GRU
-        theirs.set_weights(ours.layer.get_weights())
-    else:
-        _copy(ours.layer, theirs)
+    _copy(ours.layer, theirs)
     return layer
 
 
@@ -144,6 +142,27 @@ def _copy(ours: Any, theirs: Any) -> None:
         _copy(*pair)
     if not pairs:
         theirs.set_weights(ours.get_weights())
+
+
+seed = keras.utils.set_random_seed
+
+
+def initial_parameters(net: keras.layers.Layer, *inputs: Any) -> Any:
+    arrays = [x.transpose(0, 2, 3, 1) if x.ndim == 4 else x for x in inputs if x is not None]
+    with warnings.catch_warnings(action="ignore"):  # Keras 3 warns about unnamed arguments
+        net(*Layer.to_tensors(arrays))
+    names = {id(weight): name for name, weight in _name_weights(net, "")}
+    return {names[id(weight)]: weight.numpy() for weight in net.weights}
+
+
+def _name_weights(layer: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield the weights, named by the attributes that hold them: Keras's names depend on layers made before."""
+    yield from ((f"{path}{i} {short_name(x)}", x) for i, x in enumerate(layer.weights))
+    for name, part in vars(layer).items():
+        parts = part if isinstance(part, list) else [part]
+        for i, sublayer in enumerate(parts):
+            if isinstance(sublayer, keras.layers.Layer) and not name.startswith("_"):
+                yield from _name_weights(sublayer, f"{path}{name}[{i}].")
 
 
 def parameters(net: keras.layers.Layer) -> Any:

@@ -8,7 +8,9 @@ import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -377,6 +379,36 @@ def test_epochs_can_be_run_by_hand() -> None:
     assert losses[-1] < losses[0] / 4
 
 
+@pytest.mark.parametrize("with_layer", [True, False])
+def test_keras_model_is_trained(with_layer: bool) -> None:
+    """Train a model that inherits from Keras's class, with a method ``loss`` and perhaps variables of its own."""
+
+    class Line(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = keras.layers.Dense(1) if with_layer else None
+            self.w = None if with_layer else tf.Variable([[0.0]])
+
+        def call(self, X: Any) -> Any:
+            return self.net(X) if self.net else X * self.w
+
+        def loss(self, y_hat: Any, y: Any) -> Any:
+            return tf.reduce_mean((y_hat - y) ** 2)
+
+        def training_step(self, batch: Any) -> Any:
+            return self.loss(self(batch[0]), batch[1])
+
+        def configure_optimizers(self) -> Any:
+            return keras.optimizers.SGD(0.3)
+
+    X = np.linspace(-1, 1, 16, dtype="float32").reshape(-1, 1)
+    batches = tf.data.Dataset.from_tensor_slices((X, 3 * X)).batch(8)
+    loaders = SimpleNamespace(train_dataloader=lambda: batches, val_dataloader=lambda: None)
+    model = Line()
+    d2l.Trainer(max_epochs=20).fit(model, loaders)
+    np.testing.assert_allclose(model(X), 3 * X, atol=0.1)
+
+
 def test_images_of_other_shape_are_padded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     images = write_fashion_mnist(d2l, tmp_path, monkeypatch)["t10k"]
     data = d2l.FashionMNIST(batch_size=4, resize=(28, 32))
@@ -466,7 +498,7 @@ def test_last_query_sees_last_key_in_graph(queries: int | None, keys: int | None
 def test_graph_weights_cannot_be_read_outside() -> None:
     network = make_model(max_len=10)
     network.predict([X, LENGTHS], verbose=0)
-    with pytest.raises(RuntimeError, match="in the graph of the last call"):
+    with pytest.raises(AttributeError, match="in the graph of the last call"):
         _ = network.layers[-1].attention_weights
     network([X, LENGTHS])
     assert network.layers[-1].attention_weights.shape == (2, 2, 3, 3)
@@ -645,6 +677,11 @@ def test_log_is_shown_on_failure_or_request(
     assert capfd.readouterr().err == "why"
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
     log()
+    assert capfd.readouterr().err == "why"
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "dup", Mock(side_effect=OSError))  # as in IDLE on Windows
+        log()
     assert capfd.readouterr().err == "why"
 
 

@@ -10,7 +10,7 @@ from d2l_compat._shared.data.loader import Batch, Loader, Rows
 from d2l_compat.common import Vocab, show_images
 from d2l_compat.mlx.training import DataModule, shuffle
 
-__all__ = ["FashionMNIST", "MTFraEng", "load_data_nmt"]
+__all__ = ["FashionMNIST", "MTFraEng", "build_array_nmt", "load_data_nmt"]
 
 
 class MTFraEng(translation.MTFraEng, DataModule):
@@ -24,6 +24,18 @@ class MTFraEng(translation.MTFraEng, DataModule):
 
     def _tensor(self, array: translation.Numbers) -> mx.array:
         return mx.array(array)
+
+
+def build_array_nmt(
+    lines: list[list[str]], vocab: Vocab, num_steps: int
+) -> tuple[mx.array, mx.array]:
+    """Return sentences, lists of tokens, as token indices (sentences, num_steps), and their lengths (sentences,).
+
+    Each ends with ``<eos>``, and is padded or cut off. Both are int32. Raises TypeError if ``lines`` is not a
+    list of lists or ``vocab`` no vocabulary, TypeError or ValueError if ``num_steps`` is below 1.
+    """
+    array, lens = translation.build_array(lines, vocab, num_steps)
+    return mx.array(array), mx.array(lens)
 
 
 def load_data_nmt(
@@ -43,22 +55,29 @@ def load_data_nmt(
     return loader, pairs.src_vocab, pairs.tgt_vocab
 
 
+class ImageDataset(images.ImageDataset):
+    """The images of Fashion-MNIST; those of items are MLX's arrays (height, width, 1)."""
+
+    def _to_item(self, image: Any) -> mx.array:
+        return mx.array(images.scale_image(image, self.size)[..., None])
+
+
 class FashionMNIST(images.FashionMNIST, DataModule):
     """Fashion-MNIST in batches: images (batch, height, width, 1) from 0 to 1, and labels.
 
     The channel is last, as MLX's convolutions expect.
     """
 
-    def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """Load the images, resized to ``resize`` = (height, width) pixels.
+    def __init__(self, batch_size: int = 64, resize: int | tuple[int, int] = (28, 28)) -> None:
+        """Load the images; ``resize`` is (height, width), in pixels, or one number for both.
 
         Raises TypeError or ValueError for sizes below 1.
         """
         super().__init__()
-        images.check_sizes(batch_size, resize)
+        resize = images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        self.train = images.ImageDataset(True, resize, self.root)
-        self.val = images.ImageDataset(False, resize, self.root)
+        self.train = ImageDataset(True, resize, self.root)
+        self.val = ImageDataset(False, resize, self.root)
 
     def get_dataloader(self, train: bool) -> Loader:
         """Return batches of the training images, shuffled, or of the validation images."""
@@ -66,9 +85,8 @@ class FashionMNIST(images.FashionMNIST, DataModule):
 
         def take(rows: Rows) -> Batch:
             examples = [dataset[int(row)] for row in rows]
-            pixels = np.stack([image for image, _ in examples])
-            labels = np.stack([label for _, label in examples])
-            return mx.array(np.moveaxis(pixels, 1, -1)), mx.array(labels)
+            pixels = mx.stack([image for image, _ in examples])
+            return pixels, mx.array(np.stack([label for _, label in examples]))
 
         return Loader(take, len(dataset), self.batch_size, shuffle if train else None)
 

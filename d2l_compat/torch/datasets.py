@@ -1,19 +1,21 @@
-"""D2L's data sets as MXNet's arrays: translations from English to French, a novel, and Fashion-MNIST."""
+"""D2L's data sets as PyTorch tensors: translations from English to French, a novel, and Fashion-MNIST."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mxnet import gluon, np
+import torch
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from d2l_compat._shared.data import images, time_machine, translation
 from d2l_compat.common import Vocab, show_images
-from d2l_compat.mxnet.training import DataModule
+from d2l_compat.torch.training import DataModule
 
 __all__ = [
     "FashionMNIST",
     "MTFraEng",
     "SeqDataLoader",
     "TimeMachine",
+    "build_array_nmt",
     "load_data_nmt",
     "load_data_time_machine",
     "seq_data_iter_random",
@@ -25,40 +27,49 @@ class MTFraEng(translation.MTFraEng, DataModule):
     """Pairs of English and French sentences, as D2L 1.0 prepares them.
 
     ``arrays`` are source (sentences, num_steps), the target without its last token, the lengths
-    of the sources (sentences,), and the target without its first token, all int32. Sentences are
+    of the sources (sentences,), and the target without its first token, all int64. Sentences are
     padded or cut off to ``num_steps`` tokens; ``build(src_sentences, tgt_sentences)`` returns the
     arrays of other sentences. Raises TypeError or ValueError for sizes below 1.
     """
 
-    def _tensor(self, array: translation.Numbers) -> np.ndarray:
-        return np.array(array, dtype=array.dtype)
+    def _tensor(self, array: translation.Numbers) -> torch.Tensor:
+        return _to_int64(array)
+
+
+def build_array_nmt(
+    lines: list[list[str]], vocab: Vocab, num_steps: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return sentences, lists of tokens, as token indices (sentences, num_steps), and their lengths (sentences,).
+
+    Each ends with ``<eos>``, and is padded or cut off. Both are int64. Raises TypeError if ``lines`` is not a
+    list of lists or ``vocab`` no vocabulary, TypeError or ValueError if ``num_steps`` is below 1.
+    """
+    array, lens = translation.build_array(lines, vocab, num_steps)
+    return _to_int64(array), _to_int64(lens)
 
 
 def load_data_nmt(
     batch_size: int, num_steps: int, num_examples: int | None = 600
-) -> tuple[gluon.data.DataLoader, Vocab, Vocab]:
+) -> tuple[DataLoader[Any], Vocab, Vocab]:
     """Load pairs of sentences as D2L 0.17 prepares them, in shuffled batches, and the two vocabularies.
 
-    A batch is (source, source lengths, target, target lengths): sentences of ``num_steps`` tokens
-    are float32, as in D2L, lengths int32. Raises TypeError or ValueError for sizes below 1.
+    A batch is (source, source lengths, target, target lengths), int64; sentences have ``num_steps``
+    tokens. Raises TypeError or ValueError for sizes below 1.
     """
     pairs = translation.load_pairs(batch_size, num_steps, num_examples)
-    # MXNet converts lists to float32, and D2L's pages concatenate sentences with such arrays.
-    arrays = [x.astype("float32") if x.ndim == 2 else x for x in pairs.arrays]
-    dataset = gluon.data.ArrayDataset(*arrays)
-    batches = gluon.data.DataLoader(dataset, batch_size, shuffle=True)
-    return batches, pairs.src_vocab, pairs.tgt_vocab
+    dataset = TensorDataset(*map(_to_int64, pairs.arrays))
+    return DataLoader(dataset, batch_size, shuffle=True), pairs.src_vocab, pairs.tgt_vocab
 
 
-def _to_int32(tokens: Any) -> np.ndarray:
-    return np.array(tokens, dtype="int32")
+def _to_int64(numbers: translation.Numbers) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=torch.int64)  # PyTorch's losses need int64
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):
     """*The Time Machine* as sequences of characters, as D2L 1.0 prepares them.
 
     ``X`` (sequences, num_steps) has one sequence per starting position, and ``Y`` the next character for each one in
-    ``X``, both int32. The first ``num_train`` sequences are for training, the next ``num_val`` for validation.
+    ``X``, both int64. The first ``num_train`` sequences are for training, the next ``num_val`` for validation.
     """
 
     def __init__(
@@ -67,31 +78,31 @@ class TimeMachine(time_machine.TimeMachine, DataModule):
         """Load the novel. Raises TypeError or ValueError for sizes below 1, or more steps than characters."""
         super().__init__()
         self.save_hyperparameters()
-        self.X, self.Y = map(_to_int32, self._sequences())
+        self.X, self.Y = map(torch.tensor, self._sequences())
 
 
 def seq_data_iter_random(
     corpus: Sequence[int], batch_size: int, num_steps: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Return batches of non-overlapping sequences of a list of tokens, shuffled by Python's ``random``.
 
-    A batch is X and Y (batch_size, num_steps), int32; Y has the next token for each token in X. Raises TypeError or
+    A batch is X and Y (batch_size, num_steps), int64; Y has the next token for each token in X. Raises TypeError or
     ValueError for sizes below 1, or a ``corpus`` of the wrong type.
     """
-    return time_machine.random_batches(corpus, batch_size, num_steps, _to_int32)
+    return time_machine.random_batches(corpus, batch_size, num_steps, torch.tensor)
 
 
 def seq_data_iter_sequential(
     corpus: Sequence[int], batch_size: int, num_steps: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Return batches as :func:`seq_data_iter_random` does, but each sequence continues in the next batch."""
-    return time_machine.sequential_batches(corpus, batch_size, num_steps, _to_int32)
+    return time_machine.sequential_batches(corpus, batch_size, num_steps, torch.tensor)
 
 
 class SeqDataLoader(time_machine.SeqDataLoader):
     """A reusable iterable of batches of *The Time Machine*: see :func:`load_data_time_machine`."""
 
-    tensor = staticmethod(_to_int32)
+    tensor = staticmethod(torch.tensor)
 
 
 def load_data_time_machine(
@@ -106,28 +117,43 @@ def load_data_time_machine(
     return loader, loader.vocab
 
 
-class FashionMNIST(images.FashionMNIST, DataModule):
-    """Fashion-MNIST in batches: images (batch, 1, height, width) from 0 to 1, and labels."""
+class ImageDataset(images.ImageDataset, Dataset[Any]):
+    """The images of Fashion-MNIST as torchvision has them: ``data`` and ``targets`` (int64) are tensors."""
 
-    def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """Load the images; ``resize`` is (height, width), in pixels.
+    tensor = staticmethod(torch.from_numpy)
+
+    def __init__(self, train: bool, resize: tuple[int, int], root: str) -> None:
+        super().__init__(train, resize, root)
+        self.data = torch.from_numpy(self.data)
+        self.targets = _to_int64(self.targets)
+
+    def __getitem__(self, index: Any) -> tuple[Any, int]:
+        image, label = super().__getitem__(index)
+        return image, int(label)
+
+
+class FashionMNIST(images.FashionMNIST, DataModule):
+    """Fashion-MNIST in batches: images (batch, 1, height, width) from 0 to 1, and int64 labels."""
+
+    def __init__(self, batch_size: int = 64, resize: int | tuple[int, int] = (28, 28)) -> None:
+        """Load the images; ``resize`` is (height, width), in pixels, or one number for both.
 
         Raises TypeError or ValueError for sizes below 1.
         """
         super().__init__()
-        images.check_sizes(batch_size, resize)
+        resize = images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        self.train = images.ImageDataset(True, resize, self.root)
-        self.val = images.ImageDataset(False, resize, self.root)
+        self.train = ImageDataset(True, resize, self.root)
+        self.val = ImageDataset(False, resize, self.root)
 
-    def get_dataloader(self, train: bool) -> gluon.data.DataLoader:
+    def get_dataloader(self, train: bool) -> DataLoader[Any]:
         """Return batches of the training images, shuffled, or of the validation images."""
         dataset = self.train if train else self.val
-        return gluon.data.DataLoader(dataset, self.batch_size, shuffle=train)
+        return DataLoader(dataset, self.batch_size, shuffle=train)
 
     def visualize(
         self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None
     ) -> None:
-        """Show images of a batch with their labels."""
+        """Show images of a batch, with their labels."""
         X, y = batch
         show_images(X.squeeze(1), nrows, ncols, titles=labels or self.text_labels(y))

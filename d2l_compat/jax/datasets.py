@@ -51,30 +51,33 @@ class TimeMachine(time_machine.TimeMachine, DataModule):
 
 
 class FashionMNIST(images.FashionMNIST, DataModule):
-    """Fashion-MNIST in batches: images (batch, height, width, 1) from 0 to 1, and labels."""
+    """Fashion-MNIST in batches: images (batch, height, width, 1) from 0 to 1, and labels.
 
-    def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """Load the images, resized to ``resize`` = (height, width) pixels.
+    ``train`` and ``val`` are (images, labels): uint8, (images, 28, 28) and (images,).
+    """
+
+    resize: tuple[int, int]
+
+    def __init__(self, batch_size: int = 64, resize: int | tuple[int, int] = (28, 28)) -> None:
+        """Load the images; ``resize`` is (height, width), in pixels, or one number for both.
 
         Raises TypeError or ValueError for sizes below 1.
         """
         super().__init__()
-        images.check_sizes(batch_size, resize)
+        resize = images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        self.train = images.ImageDataset(True, resize, self.root)
-        self.val = images.ImageDataset(False, resize, self.root)
+        self.train = images.read_images(True, self.root)
+        self.val = images.read_images(False, self.root)
 
     def get_dataloader(self, train: bool) -> Loader:
         """Return batches of the training images, shuffled, or of the validation images."""
-        dataset = self.train if train else self.val
+        pixels, labels = self.train if train else self.val
 
         def take(rows: NDArray[np.intp]) -> Batch:
-            examples = [dataset[int(row)] for row in rows]
-            pixels = np.stack([image for image, _ in examples])
-            labels = np.stack([label for _, label in examples])
-            return np.moveaxis(pixels, 1, -1), labels
+            X = np.stack([images.scale_image(image, self.resize) for image in pixels[rows]])
+            return X[..., None], labels[rows].astype(np.int32)
 
-        return Loader(take, len(dataset), self.batch_size, shuffle if train else None)
+        return Loader(take, len(labels), self.batch_size, shuffle if train else None)
 
     def visualize(
         self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None

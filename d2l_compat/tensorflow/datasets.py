@@ -15,6 +15,7 @@ __all__ = [
     "MTFraEng",
     "SeqDataLoader",
     "TimeMachine",
+    "build_array_nmt",
     "load_data_nmt",
     "load_data_time_machine",
     "seq_data_iter_random",
@@ -33,6 +34,16 @@ class MTFraEng(translation.MTFraEng, DataModule):
 
     def _tensor(self, array: translation.Numbers) -> Tensor:
         return tf.constant(array)
+
+
+def build_array_nmt(lines: list[list[str]], vocab: Vocab, num_steps: int) -> tuple[Tensor, Tensor]:
+    """Return sentences, lists of tokens, as token indices (sentences, num_steps), and their lengths (sentences,).
+
+    Each ends with ``<eos>``, and is padded or cut off. Both are int32. Raises TypeError if ``lines`` is not a
+    list of lists or ``vocab`` no vocabulary, TypeError or ValueError if ``num_steps`` is below 1.
+    """
+    array, lens = translation.build_array(lines, vocab, num_steps)
+    return tf.constant(array), tf.constant(lens)
 
 
 def load_data_nmt(
@@ -111,18 +122,16 @@ class FashionMNIST(images.FashionMNIST, DataModule):
 
     resize: tuple[int, int]
 
-    def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """Load the images; ``resize`` is (height, width), in pixels.
+    def __init__(self, batch_size: int = 64, resize: int | tuple[int, int] = (28, 28)) -> None:
+        """Load the images; ``resize`` is (height, width), in pixels, or one number for both.
 
         Images keep their aspect ratio, and are padded with black. Raises TypeError or ValueError for sizes below 1.
         """
         super().__init__()
-        images.check_sizes(batch_size, resize)
+        resize = images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        train = images.ImageDataset(True, resize, self.root)
-        val = images.ImageDataset(False, resize, self.root)
-        self.train = train.images, train.labels
-        self.val = val.images, val.labels
+        self.train = images.read_images(True, self.root)
+        self.val = images.read_images(False, self.root)
 
     def get_dataloader(self, train: bool) -> tf.data.Dataset:
         """Return batches of the training images, shuffled, or of the validation images."""

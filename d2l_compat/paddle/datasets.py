@@ -1,21 +1,21 @@
-"""D2L's data sets as PyTorch tensors: translations from English to French, a novel, and Fashion-MNIST."""
+"""D2L's data sets as Paddle tensors: translations from English to French, a novel, and Fashion-MNIST."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-import torch
-from torch.utils.data import DataLoader, TensorDataset
+import paddle
+from paddle.io import DataLoader, TensorDataset
 
 from d2l_compat._shared.data import images, time_machine, translation
 from d2l_compat.common import Vocab, show_images
-from d2l_compat.torch.training import DataModule
+from d2l_compat.paddle.training import DataModule, make_loader
 
 __all__ = [
     "FashionMNIST",
     "MTFraEng",
     "SeqDataLoader",
     "TimeMachine",
+    "build_array_nmt",
     "load_data_nmt",
     "load_data_time_machine",
     "seq_data_iter_random",
@@ -32,25 +32,38 @@ class MTFraEng(translation.MTFraEng, DataModule):
     arrays of other sentences. Raises TypeError or ValueError for sizes below 1.
     """
 
-    def _tensor(self, array: translation.Numbers) -> torch.Tensor:
+    def _tensor(self, array: translation.Numbers) -> paddle.Tensor:
         return _to_int64(array)
+
+
+def build_array_nmt(
+    lines: list[list[str]], vocab: Vocab, num_steps: int
+) -> tuple[paddle.Tensor, paddle.Tensor]:
+    """Return sentences, lists of tokens, as token indices (sentences, num_steps), and their lengths (sentences,).
+
+    Each ends with ``<eos>``, and is padded or cut off. Both are int64. Raises TypeError if ``lines`` is not a
+    list of lists or ``vocab`` no vocabulary, TypeError or ValueError if ``num_steps`` is below 1.
+    """
+    array, lens = translation.build_array(lines, vocab, num_steps)
+    return _to_int64(array), _to_int64(lens)
 
 
 def load_data_nmt(
     batch_size: int, num_steps: int, num_examples: int | None = 600
-) -> tuple[DataLoader[Any], Vocab, Vocab]:
+) -> tuple[DataLoader, Vocab, Vocab]:
     """Load pairs of sentences as D2L 0.17 prepares them, in shuffled batches, and the two vocabularies.
 
     A batch is (source, source lengths, target, target lengths), int64; sentences have ``num_steps``
     tokens. Raises TypeError or ValueError for sizes below 1.
     """
     pairs = translation.load_pairs(batch_size, num_steps, num_examples)
-    dataset = TensorDataset(*map(_to_int64, pairs.arrays))
-    return DataLoader(dataset, batch_size, shuffle=True), pairs.src_vocab, pairs.tgt_vocab
+    dataset = TensorDataset([*map(_to_int64, pairs.arrays)])
+    return make_loader(dataset, batch_size, True), pairs.src_vocab, pairs.tgt_vocab
 
 
-def _to_int64(numbers: translation.Numbers) -> torch.Tensor:
-    return torch.tensor(numbers, dtype=torch.int64)  # PyTorch's losses need int64
+def _to_int64(numbers: translation.Numbers) -> paddle.Tensor:
+    # D2L's pages concatenate them with lists, which become int64.
+    return paddle.to_tensor(numbers, "int64")
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):
@@ -66,31 +79,31 @@ class TimeMachine(time_machine.TimeMachine, DataModule):
         """Load the novel. Raises TypeError or ValueError for sizes below 1, or more steps than characters."""
         super().__init__()
         self.save_hyperparameters()
-        self.X, self.Y = map(torch.tensor, self._sequences())
+        self.X, self.Y = map(paddle.to_tensor, self._sequences())
 
 
 def seq_data_iter_random(
     corpus: Sequence[int], batch_size: int, num_steps: int
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+) -> Iterator[tuple[paddle.Tensor, paddle.Tensor]]:
     """Return batches of non-overlapping sequences of a list of tokens, shuffled by Python's ``random``.
 
     A batch is X and Y (batch_size, num_steps), int64; Y has the next token for each token in X. Raises TypeError or
     ValueError for sizes below 1, or a ``corpus`` of the wrong type.
     """
-    return time_machine.random_batches(corpus, batch_size, num_steps, torch.tensor)
+    return time_machine.random_batches(corpus, batch_size, num_steps, paddle.to_tensor)
 
 
 def seq_data_iter_sequential(
     corpus: Sequence[int], batch_size: int, num_steps: int
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+) -> Iterator[tuple[paddle.Tensor, paddle.Tensor]]:
     """Return batches as :func:`seq_data_iter_random` does, but each sequence continues in the next batch."""
-    return time_machine.sequential_batches(corpus, batch_size, num_steps, torch.tensor)
+    return time_machine.sequential_batches(corpus, batch_size, num_steps, paddle.to_tensor)
 
 
 class SeqDataLoader(time_machine.SeqDataLoader):
     """A reusable iterable of batches of *The Time Machine*: see :func:`load_data_time_machine`."""
 
-    tensor = staticmethod(torch.tensor)
+    tensor = staticmethod(paddle.to_tensor)
 
 
 def load_data_time_machine(
@@ -105,25 +118,32 @@ def load_data_time_machine(
     return loader, loader.vocab
 
 
-class FashionMNIST(images.FashionMNIST, DataModule):
-    """Fashion-MNIST in batches: images (batch, 1, height, width) from 0 to 1, and int64 labels."""
+class ImageDataset(images.ImageDataset):
+    """The images of Fashion-MNIST; those of items are Paddle's tensors."""
 
-    def __init__(self, batch_size: int = 64, resize: tuple[int, int] = (28, 28)) -> None:
-        """Load the images; ``resize`` is (height, width), in pixels.
+    tensor = staticmethod(paddle.to_tensor)
+
+
+class FashionMNIST(images.FashionMNIST, DataModule):
+    """Fashion-MNIST in batches: images (batch, 1, height, width) from 0 to 1, and labels."""
+
+    def __init__(self, batch_size: int = 64, resize: int | tuple[int, int] = (28, 28)) -> None:
+        """Load the images; ``resize`` is (height, width), in pixels, or one number for both.
 
         Raises TypeError or ValueError for sizes below 1.
         """
         super().__init__()
-        images.check_sizes(batch_size, resize)
+        resize = images.check_sizes(batch_size, resize)
         self.save_hyperparameters()
-        # PyTorch's losses need int64.
-        self.train = images.ImageDataset(True, resize, self.root, np.int64)
-        self.val = images.ImageDataset(False, resize, self.root, np.int64)
+        self.train = ImageDataset(True, resize, self.root)
+        self.val = ImageDataset(False, resize, self.root)
 
-    def get_dataloader(self, train: bool) -> DataLoader[Any]:
+    def get_dataloader(self, train: bool) -> DataLoader:
         """Return batches of the training images, shuffled, or of the validation images."""
         dataset: Any = self.train if train else self.val
-        return DataLoader(dataset, self.batch_size, shuffle=train)
+        if isinstance(dataset, ImageDataset):
+            dataset = dataset.with_numpy_items()
+        return make_loader(dataset, self.batch_size, train)
 
     def visualize(
         self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None
