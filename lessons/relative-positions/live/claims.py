@@ -105,6 +105,16 @@ def test_sentence_describes_moving_query_and_key_together(page: Page, live: Loca
         expect(live).to_contain_text(beginning + ending.replace("-", "−"))
 
 
+def test_sum_is_written_out(page: Page, live: Locator):
+    for distance, sentence in (
+        (1, "Turned: 0.54 + 0.95 + 1.00 = 2.49."),
+        (4, "Turned: −0.65 + 0.30 + 0.92 = 0.57."),
+        (11, "Turned: 0.00 − 0.94 + 0.45 = −0.49."),
+    ):
+        set_state(page, FIGURE, i=30, distance=distance, add=False)
+        expect(live.locator("p output").first).to_have_text(sentence)
+
+
 def test_sign_is_approximate_if_rounded_terms_do_not_add_up(page: Page, live: Locator):
     signs = set()
     cases = [(30, distance, False) for distance in range(21)]
@@ -172,6 +182,12 @@ def test_keyboard_changes_position_distance_and_mode(page: Page, live: Locator):
     assert (after["add"], after["queries"]) != (False, moved["queries"])
     sentences = " ".join(live.locator("p output").all_inner_texts())
     expect(live.locator("[role=status]")).to_have_text(sentences)
+
+
+def test_label_can_be_clicked(page: Page, live: Locator):
+    set_state(page, FIGURE, add=False)
+    live.get_by_text("Add instead of turn").click()
+    assert get_state(page, FIGURE)["add"]
 
 
 @pytest.mark.release
