@@ -518,5 +518,22 @@ class Adapter(ABC):
         names = [name for name in ("vectors", "numbers") if hasattr(model.scheme, name)]
         return {name: self.lesson_parameter(getattr(model.scheme, name)) for name in names}
 
+    def lesson_logits(self, model: Any, tokens: NDArray[Any]) -> NDArray[Any]:
+        """Return a language model's logits for whole texts."""
+        return np.asarray(self.layer(model)(tokens))
+
+    def lesson_matrices(self, layer: Any, names: Iterable[str]) -> Arrays:
+        """Return a layer's matrices by name."""
+        parameters = self.layer(layer).parameters
+        return {name: parameters(name)["weight"] for name in names}
+
+    def lesson_start(self, model: Any) -> NDArray[Any]:
+        """Return the vector of a model's start token."""
+        return self.lesson_parameter(model.start).ravel()
+
+    def lesson_way(self, way: Callable[[Any], Any], probs: NDArray[Any]) -> NDArray[Any]:
+        """Return the distribution that a lesson's way to choose makes of another."""
+        return np.asarray(self.to_numpy(way(self.tensor(probs))))
+
     def lesson_parameter(self, parameter: Any) -> NDArray[Any]:
         return np.asarray(self.to_numpy(parameter))

@@ -347,6 +347,17 @@ class Adapter(adapter.Adapter):
     ) -> tuple[adapter.Arrays, list[adapter.Arrays]]:
         return super().lesson_layers(_bind(model), layers, tables)
 
+    def lesson_logits(self, model: Any, tokens: NDArray[Any]) -> NDArray[Any]:
+        module, variables = model
+        logits, *_ = module.apply(variables, tokens)
+        return np.asarray(logits)
+
+    def lesson_matrices(self, layer: Any, names: Iterable[str]) -> adapter.Arrays:
+        return super().lesson_matrices(_bind(layer), names)
+
+    def lesson_start(self, model: Any) -> NDArray[Any]:
+        return super().lesson_start(_bind(model))
+
     def lesson_scheme(self, model: Any) -> adapter.Arrays:
         parameters = _bind(model).variables["params"].get("scheme", {})
         return {name: np.asarray(x) for name, x in parameters.items()}
