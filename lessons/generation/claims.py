@@ -595,7 +595,7 @@ def test_sink_is_needed_where_nothing_is_found(cells, recallers):
     labels = "start kept", "start evicted", "extra zero"
     rows = assert_range_table(cell, dict(zip(labels, names["recall"], strict=True)))
     kept, evicted, extra = rows
-    assert min(kept[..., 1].min(), extra[..., 1].min(), evicted[1, 1]) > 0.97
+    assert min(kept[..., 1].min(), extra[..., 1].min(), evicted[1, 1]) > 0.94
     assert evicted[0, 2] < 0.4  # "rarely recognized as new"
     seeds = [W["digit"][0, 0] for models in recallers.values() for W, _ in models]
     assert len({*seeds[:5]}) == len({*seeds[5:]}) == 5
