@@ -40,8 +40,6 @@ BUDGETS = {"others": (200, 16, 0.02)}
 
 Arrays = dict[str, Any]
 PROJECTIONS = "W_q", "W_k", "W_v", "W_o"
-# Frameworks whose own causal mask is aligned at the last key.
-ALIGNED_AT_LAST_KEY = ["mlx"]
 DIFFERENCE = re.compile(r"largest difference (\d+\.\d+)$", re.MULTILINE)
 
 
@@ -127,11 +125,11 @@ def test_forgotten_positions_turn_the_same_text_otherwise(adapter, cells):
     assert min(expected[1:]) > 0.05
 
 
-def test_own_causal_mask_is_aligned_as_told(cells, framework):
-    offset = 3 if framework in ALIGNED_AT_LAST_KEY else 0
-    mask = np.tri(2, 5, offset)
-    rows = [row for row in cells["upper-left"].rows if len(row) == 5]
-    assert_printed(rows, mask / mask.sum(axis=1, keepdims=True))
+def test_mask_aligned_at_the_first_key(cells, framework):
+    expected = [[1, 0, 0, 0, 0], [1 / 2, 1 / 2, 0, 0, 0]]
+    if framework == "mlx":  # its own mask is aligned at the last key
+        expected = [[1 / 4, 1 / 4, 1 / 4, 1 / 4, 0], [1 / 5] * 5, *expected]
+    assert_printed(cells["upper-left"].rows, expected)
 
 
 # A language that is known

@@ -418,7 +418,7 @@ def keep(probs, is_kept):
     return kept / kept.sum(axis=-1, keepdim=True)
 
 
-def with_temperature(probs, temperature):
+def apply_temperature(probs, temperature):
     return F.softmax(probs.log() / temperature, axis=-1)
 
 
@@ -449,8 +449,8 @@ def print_row(name, probs):
 
 probs = paddle.to_tensor([0.5, 0.25, 0.15, 0.1])
 print_row("as it is", probs)
-print_row("temperature 2", with_temperature(probs, 2))
-print_row("temperature 1/2", with_temperature(probs, 0.5))
+print_row("temperature 2", apply_temperature(probs, 2))
+print_row("temperature 1/2", apply_temperature(probs, 0.5))
 print_row("top-k 2", top_k(probs, 2))
 print_row("top-p 0.8", top_p(probs, 0.8))
 print_row("min-p 0.4", min_p(probs, 0.4))
@@ -458,8 +458,8 @@ print_row("min-p 0.4", min_p(probs, 0.4))
 # %% ways
 ways = [
     lambda probs: probs,
-    lambda probs: with_temperature(probs, 2),
-    lambda probs: with_temperature(probs, 0.5),
+    lambda probs: apply_temperature(probs, 2),
+    lambda probs: apply_temperature(probs, 0.5),
     lambda probs: top_k(probs, 10),
     lambda probs: top_p(probs, 0.9),
     lambda probs: min_p(probs, 0.1),
@@ -539,12 +539,11 @@ d2l.print_ranges(dict(zip(names, shares, strict=True)), ["right"])
 
 # %% operations
 def count_operations(context, num_hiddens=16, num_layers=2):
-    """Return the multiplications for one more token: by matrices, and in attention."""
-    matrices = (
-        4 * num_hiddens**2 + 4 * num_hiddens**2
-    )  # attention, feed-forward network
-    attention = 2 * context * num_hiddens  # scores and averages
-    return num_layers * matrices + num_layers * attention
+    """Return the multiplications in the layers for one more token."""
+    projections = 4 * num_hiddens**2
+    feed_forward = 4 * num_hiddens**2
+    scores_and_averages = 2 * context * num_hiddens
+    return num_layers * (projections + feed_forward + scores_and_averages)
 
 
 print("context  with cache   recomputed   ratio")
@@ -563,12 +562,12 @@ def measure(model, tokens, caches=(None, None)):
 
 
 big = LanguageModel(num_hiddens=128)
-texts = paddle.randint(len(VOCAB), shape=[1, 1024])
+texts = paddle.randint(len(VOCAB), shape=[1, 1025])
 contexts = [16, 64, 256, 1024]
 recomputed = []
 cached = []
 for n in contexts:
-    recomputed.append(measure(big, texts[:, :n]))
+    recomputed.append(measure(big, texts[:, : n + 1]))
     caches = big.make_caches(1, n + 5)
     with paddle.no_grad():
         big(texts[:, :n], caches)
@@ -754,11 +753,11 @@ class LatentAttention(nn.Layer):
     def split(self, X):
         return X.unflatten(-1, [self.num_heads, -1]).transpose([0, 2, 1, 3])
 
-    def to_cache(self, X, positions):
+    def compress(self, X, positions):
         """Return what is kept of tokens: a latent vector each, and a rotated key."""
         return self.W_latent(X), rotate(self.W_k_rope(X), positions)
 
-    def weights(self, scores, X, positions, rotated_keys):
+    def compute_weights(self, scores, X, positions, rotated_keys):
         """Return attention weights from scores of content, and of places."""
         q = rotate(self.split(self.W_q_rope(X)), positions)
         place_scores = paddle.matmul(q, rotated_keys[:, None], transpose_y=True)
@@ -772,7 +771,7 @@ class LatentAttention(nn.Layer):
         k = self.split(self.W_k(latents))
         v = self.split(self.W_v(latents))
         scores = paddle.matmul(q, k, transpose_y=True)
-        Y = self.weights(scores, X, positions, rotated_keys) @ v
+        Y = self.compute_weights(scores, X, positions, rotated_keys) @ v
         return self.W_o(Y.transpose([0, 2, 1, 3]).flatten(2))
 
 
@@ -788,7 +787,7 @@ class AbsorbedAttention(LatentAttention):
         q = self.split(self.W_q(X)) @ W_k  # (batch, heads, steps, latent_size)
         latents = latents[:, None]  # the same for all heads
         scores = paddle.matmul(q, latents, transpose_y=True)
-        weights = self.weights(scores, X, positions, rotated_keys)
+        weights = self.compute_weights(scores, X, positions, rotated_keys)
         Y = weights @ latents @ W_v
         return self.W_o(Y.transpose([0, 2, 1, 3]).flatten(2))
 
@@ -801,7 +800,7 @@ absorbed.set_state_dict(latent.state_dict())
 X = paddle.randn([2, 10, 32])
 positions = paddle.arange(10)
 with paddle.no_grad():
-    kept = latent.to_cache(X, positions)
+    kept = latent.compress(X, positions)
     whole = latent(X, positions, *kept)
     last = absorbed(X[:, 9:], positions[9:], *kept)
 print_difference("the last token, absorbed", last, whole[:, 9:])
@@ -845,14 +844,16 @@ class RollingCache:
 
 # %% window-attention
 class WindowAttention(CausalSelfAttention):
-    """Each token attends to the last 4 tokens, itself among them."""
+    """Each token attends to the last `window` tokens, itself among them."""
+
+    window = 4
 
     def make_cache(self, batch_size, max_len=None):
-        return RollingCache(batch_size, self.num_kv_heads, 4, self.head_size)
+        return RollingCache(batch_size, self.num_kv_heads, self.window, self.head_size)
 
     def is_visible(self, positions, key_positions):
         distances = positions[:, None] - key_positions
-        return super().is_visible(positions, key_positions) & (distances < 4)
+        return super().is_visible(positions, key_positions) & (distances < self.window)
 
 
 # %% rolling
@@ -1039,19 +1040,19 @@ d2l.print_ranges({"window of 8": half}, ["new letter", "known letter"])
 
 # %% solution-quantized
 def quantize(X):
-    """Round to whole numbers, -127 to 127, of a unit for each token and head."""
-    unit = X.abs().amax(axis=-1, keepdim=True) / 127
-    return (X / unit).round().astype("int8"), unit
+    """Round to whole multiples, -127 to 127, of a scale for each token and head."""
+    scale = X.abs().amax(axis=-1, keepdim=True) / 127
+    return (X / scale).round().astype("int8"), scale
 
 
 class RoundedCache(KVCache):
     """Keep keys and values as they are after rounding to whole numbers."""
 
     def append(self, keys, values):
-        whole_keys, key_unit = quantize(keys)
-        whole_values, value_unit = quantize(values)
-        keys = whole_keys.astype("float32") * key_unit
-        values = whole_values.astype("float32") * value_unit
+        whole_keys, key_scale = quantize(keys)
+        whole_values, value_scale = quantize(values)
+        keys = whole_keys.astype("float32") * key_scale
+        values = whole_values.astype("float32") * value_scale
         return super().append(keys, values)
 
 
