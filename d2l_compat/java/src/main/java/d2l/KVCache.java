@@ -129,7 +129,7 @@ public final class KVCache implements AutoCloseable {
         NDManager target = newKeys.getManager();
         // Intermediate arrays are closed with this manager.
         try (NDManager scratch = target.newSubManager(newKeys.getDevice())) {
-            scratch.tempAttachAll(newKeys, newValues, slots);
+            scratch.tempAttachAll(newKeys, slots);
             NDArray added = Trace.unwatch(newKeys.stack(newValues).stopGradient());
             boolean isUniform =
                     LongStream.of(lengths).allMatch(each -> each == lengths[0])

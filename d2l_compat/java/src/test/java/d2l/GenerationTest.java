@@ -310,6 +310,23 @@ class GenerationTest extends ArrayTestBase {
     }
 
     @Test
+    void appendReturnsPositions() {
+        try (KVCache cache = new KVCache(manager, DataType.FLOAT64, 2, 1, 4, 9, 2, 1)) {
+            NDArray X = random(2, 1, 3, 4);
+            var first = cache.append(X, X, new long[] {1, 3});
+            long[][] padded = {{-1, -1, -1, 0, -1, -1}, {-1, -1, -1, 0, 1, 2}};
+            assertArrayEquals(padded, first.positions());
+            var second = cache.append(X, X, null);
+            long[][] held = {{0, -1, -1, 1, 2, 3}, {0, 1, 2, 3, 4, 5}};
+            assertArrayEquals(held, second.positions());
+            assertEquals(new Shape(2, 1, 6, 4), second.values().getShape());
+            // The newest token replaces the oldest but the sink.
+            long[][] third = cache.append(X, X, null).positions();
+            assertArrayEquals(new long[] {0, 3, 2, 4, 5, 6}, third[0]);
+        }
+    }
+
+    @Test
     void traceCountsProductsWithCachedKeys() {
         CausalSelfAttention layer = build(2, true, null, 0);
         for (int[] lens : new int[][] {{5, 5}, {2, 5}}) {
