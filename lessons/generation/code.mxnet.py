@@ -453,7 +453,7 @@ def keep(probs, is_kept):
     return kept / kept.sum(axis=-1, keepdims=True)
 
 
-def with_temperature(probs, temperature):
+def apply_temperature(probs, temperature):
     return npx.softmax(np.log(probs) / temperature, axis=-1)
 
 
@@ -484,8 +484,8 @@ def print_row(name, probs):
 
 probs = np.array([0.5, 0.25, 0.15, 0.1])
 print_row("as it is", probs)
-print_row("temperature 2", with_temperature(probs, 2))
-print_row("temperature 1/2", with_temperature(probs, 0.5))
+print_row("temperature 2", apply_temperature(probs, 2))
+print_row("temperature 1/2", apply_temperature(probs, 0.5))
 print_row("top-k 2", top_k(probs, 2))
 print_row("top-p 0.8", top_p(probs, 0.8))
 print_row("min-p 0.4", min_p(probs, 0.4))
@@ -493,8 +493,8 @@ print_row("min-p 0.4", min_p(probs, 0.4))
 # %% ways
 ways = [
     lambda probs: probs,
-    lambda probs: with_temperature(probs, 2),
-    lambda probs: with_temperature(probs, 0.5),
+    lambda probs: apply_temperature(probs, 2),
+    lambda probs: apply_temperature(probs, 0.5),
     lambda probs: top_k(probs, 10),
     lambda probs: top_p(probs, 0.9),
     lambda probs: min_p(probs, 0.1),
@@ -573,12 +573,11 @@ d2l.print_ranges(dict(zip(names, shares, strict=True)), ["right"])
 
 # %% operations
 def count_operations(context, num_hiddens=16, num_layers=2):
-    """Return the multiplications for one more token: by matrices, and in attention."""
-    matrices = (
-        4 * num_hiddens**2 + 4 * num_hiddens**2
-    )  # attention, feed-forward network
-    attention = 2 * context * num_hiddens  # scores and averages
-    return num_layers * matrices + num_layers * attention
+    """Return the multiplications in the layers for one more token."""
+    projections = 4 * num_hiddens**2
+    feed_forward = 4 * num_hiddens**2
+    scores_and_averages = 2 * context * num_hiddens
+    return num_layers * (projections + feed_forward + scores_and_averages)
 
 
 print("context  with cache   recomputed   ratio")
@@ -600,12 +599,12 @@ def measure(model, tokens, caches=(None, None)):
 
 big = LanguageModel(num_hiddens=128)
 big.initialize(initializer)
-texts = np.random.randint(len(VOCAB), size=(1, 1024))
+texts = np.random.randint(len(VOCAB), size=(1, 1025))
 contexts = [16, 64, 256, 1024]
 recomputed = []
 cached = []
 for n in contexts:
-    recomputed.append(measure(big, texts[:, :n]))
+    recomputed.append(measure(big, texts[:, : n + 1]))
     caches = big.make_caches(1, n + 5)
     big(texts[:, :n], caches).wait_to_read()
     cached.append(measure(big, texts[:, :1], caches))
@@ -796,11 +795,11 @@ class LatentAttention(nn.Block):
         batch, n, _ = X.shape
         return X.reshape(batch, n, self.num_heads, -1).swapaxes(1, 2)
 
-    def to_cache(self, X, positions):
+    def compress(self, X, positions):
         """Return what is kept of tokens: a latent vector each, and a rotated key."""
         return self.W_latent(X), rotate(self.W_k_rope(X), positions)
 
-    def weights(self, scores, X, positions, rotated_keys):
+    def compute_weights(self, scores, X, positions, rotated_keys):
         """Return attention weights from scores of content, and of places."""
         q = rotate(self.split(self.W_q_rope(X)), positions)
         scores = self.scale * (scores + q @ rotated_keys[:, None].swapaxes(-1, -2))
@@ -813,7 +812,7 @@ class LatentAttention(nn.Block):
         q = self.split(self.W_q(X))
         k = self.split(self.W_k(latents))
         v = self.split(self.W_v(latents))
-        Y = self.weights(q @ k.swapaxes(-1, -2), X, positions, rotated_keys) @ v
+        Y = self.compute_weights(q @ k.swapaxes(-1, -2), X, positions, rotated_keys) @ v
         return self.W_o(Y.swapaxes(1, 2).reshape(X.shape))
 
 
@@ -829,7 +828,7 @@ class AbsorbedAttention(LatentAttention):
         q = self.split(self.W_q(X)) @ W_k  # (batch, heads, steps, latent_size)
         latents = latents[:, None]  # the same for all heads
         scores = q @ latents.swapaxes(-1, -2)
-        weights = self.weights(scores, X, positions, rotated_keys)
+        weights = self.compute_weights(scores, X, positions, rotated_keys)
         Y = weights @ latents @ W_v.swapaxes(-1, -2)
         return self.W_o(Y.swapaxes(1, 2).reshape(X.shape))
 
@@ -840,7 +839,7 @@ latent = LatentAttention()
 latent.initialize(initializer)
 X = np.random.randn(2, 10, 32)
 positions = np.arange(10, dtype="int64")
-kept = latent.to_cache(X, positions)
+kept = latent.compress(X, positions)
 whole = latent(X, positions, *kept)
 absorbed = AbsorbedAttention()
 copy_parameters(latent, absorbed)
@@ -887,15 +886,18 @@ class RollingCache:
 
 # %% window-attention
 class WindowAttention(CausalSelfAttention):
-    """Each token attends to the last 4 tokens, itself among them."""
+    """Each token attends to the last `window` tokens, itself among them."""
+
+    window = 4
 
     def make_cache(self, batch_size, max_len=None):
         ctx = self.W_k.weight.list_ctx()[0]
-        return RollingCache(batch_size, self.num_kv_heads, 4, self.head_size, ctx)
+        sizes = (batch_size, self.num_kv_heads, self.window, self.head_size)
+        return RollingCache(*sizes, ctx)
 
     def is_visible(self, positions, key_positions):
         distances = positions[:, None] - key_positions
-        return super().is_visible(positions, key_positions) * (distances < 4)
+        return super().is_visible(positions, key_positions) * (distances < self.window)
 
 
 # %% rolling
@@ -1083,18 +1085,18 @@ d2l.print_ranges({"window of 8": half}, ["new letter", "known letter"])
 
 # %% solution-quantized
 def quantize(X):
-    """Round to whole numbers, -127 to 127, of a unit for each token and head."""
-    unit = np.abs(X).max(axis=-1, keepdims=True) / 127
-    return np.rint(X / unit).astype("int8"), unit
+    """Round to whole multiples, -127 to 127, of a scale for each token and head."""
+    scale = np.abs(X).max(axis=-1, keepdims=True) / 127
+    return np.rint(X / scale).astype("int8"), scale
 
 
 class RoundedCache(KVCache):
     """Keep keys and values as they are after rounding to whole numbers."""
 
     def append(self, keys, values):
-        whole_keys, key_unit = quantize(keys)
-        whole_values, value_unit = quantize(values)
-        return super().append(whole_keys * key_unit, whole_values * value_unit)
+        whole_keys, key_scale = quantize(keys)
+        whole_values, value_scale = quantize(values)
+        return super().append(whole_keys * key_scale, whole_values * value_scale)
 
 
 # %% solution-quantized-shown tags=["tolerance:absolute=0.05"]
