@@ -454,7 +454,7 @@ def keep(probs, is_kept):
     return kept / tf.reduce_sum(kept, axis=-1, keepdims=True)
 
 
-def with_temperature(probs, temperature):
+def apply_temperature(probs, temperature):
     return tf.nn.softmax(tf.math.log(probs) / temperature)
 
 
@@ -484,8 +484,8 @@ def print_row(name, probs):
 
 probs = tf.constant([0.5, 0.25, 0.15, 0.1])
 print_row("as it is", probs)
-print_row("temperature 2", with_temperature(probs, 2))
-print_row("temperature 1/2", with_temperature(probs, 0.5))
+print_row("temperature 2", apply_temperature(probs, 2))
+print_row("temperature 1/2", apply_temperature(probs, 0.5))
 print_row("top-k 2", top_k(probs, 2))
 print_row("top-p 0.8", top_p(probs, 0.8))
 print_row("min-p 0.4", min_p(probs, 0.4))
@@ -493,8 +493,8 @@ print_row("min-p 0.4", min_p(probs, 0.4))
 # %% ways
 ways = [
     lambda probs: probs,
-    lambda probs: with_temperature(probs, 2),
-    lambda probs: with_temperature(probs, 0.5),
+    lambda probs: apply_temperature(probs, 2),
+    lambda probs: apply_temperature(probs, 0.5),
     lambda probs: top_k(probs, 10),
     lambda probs: top_p(probs, 0.9),
     lambda probs: min_p(probs, 0.1),
@@ -575,12 +575,11 @@ d2l.print_ranges(dict(zip(names, shares, strict=True)), ["right"])
 
 # %% operations
 def count_operations(context, num_hiddens=16, num_layers=2):
-    """Return the multiplications for one more token: by matrices, and in attention."""
-    matrices = (
-        4 * num_hiddens**2 + 4 * num_hiddens**2
-    )  # attention, feed-forward network
-    attention = 2 * context * num_hiddens  # scores and averages
-    return num_layers * matrices + num_layers * attention
+    """Return the multiplications in the layers for one more token."""
+    projections = 4 * num_hiddens**2
+    feed_forward = 4 * num_hiddens**2
+    scores_and_averages = 2 * context * num_hiddens
+    return num_layers * (projections + feed_forward + scores_and_averages)
 
 
 print("context  with cache   recomputed   ratio")
@@ -605,13 +604,13 @@ def measure(model, tokens, caches=(None, None)):
 
 
 big = LanguageModel(num_hiddens=128)
-texts = tf.random.uniform((1, 1024), maxval=len(VOCAB), dtype=tf.int32)
+texts = tf.random.uniform((1, 1025), maxval=len(VOCAB), dtype=tf.int32)
 big(texts)  # creates the weights
 contexts = [16, 64, 256, 1024]
 recomputed = []
 cached = []
 for n in contexts:
-    recomputed.append(measure(big, texts[:, :n]))
+    recomputed.append(measure(big, texts[:, : n + 1]))
     caches = big.make_caches(1, n + 6)
     big(texts[:, :n], caches=caches)
     cached.append(measure(big, texts[:, :1], caches))
@@ -800,7 +799,7 @@ class LatentAttention(keras.layers.Layer):
         heads = tf.reshape(X, (batch, steps, self.num_heads, -1))
         return tf.transpose(heads, (0, 2, 1, 3))
 
-    def to_cache(self, X, positions):
+    def compress(self, X, positions):
         """Return what is kept of tokens: a latent vector each, and a rotated key."""
         return self.W_latent(X), rotate(self.W_k_rope(X), positions)
 
@@ -847,13 +846,13 @@ keras.utils.set_random_seed(0)
 latent = LatentAttention()
 X = tf.random.normal((2, 10, 32))
 positions = tf.range(10)
-kept = latent.to_cache(X, positions)
+kept = latent.compress(X, positions)
 whole = latent(X, positions, *kept)
 absorbed = AbsorbedAttention()
 # These two layers are never called, so they have to be built.
 absorbed.W_k.build(kept[0].shape)
 absorbed.W_v.build(kept[0].shape)
-absorbed(X, positions, *absorbed.to_cache(X, positions))  # creates the weights
+absorbed(X, positions, *absorbed.compress(X, positions))  # creates the weights
 absorbed.set_weights(latent.get_weights())
 last = absorbed(X[:, 9:], positions[9:], *kept)
 print_difference("the last token, absorbed", last, whole[:, 9:])
@@ -904,14 +903,16 @@ class RollingCache:
 
 # %% window-attention
 class WindowAttention(CausalSelfAttention):
-    """Each token attends to the last 4 tokens, itself among them."""
+    """Each token attends to the last `window` tokens, itself among them."""
+
+    window = 4
 
     def make_cache(self, batch_size, max_len=None):
-        return RollingCache(batch_size, self.num_kv_heads, 4, self.head_size)
+        return RollingCache(batch_size, self.num_kv_heads, self.window, self.head_size)
 
     def is_visible(self, positions, key_positions):
         distances = positions[:, tf.newaxis] - key_positions
-        return super().is_visible(positions, key_positions) & (distances < 4)
+        return super().is_visible(positions, key_positions) & (distances < self.window)
 
 
 # %% rolling
@@ -1094,19 +1095,19 @@ d2l.print_ranges({"window of 8": half}, ["new letter", "known letter"])
 
 # %% solution-quantized
 def quantize(X):
-    """Round to whole numbers, -127 to 127, of a unit for each token and head."""
-    unit = tf.reduce_max(abs(X), axis=-1, keepdims=True) / 127
-    return tf.cast(tf.round(X / unit), tf.int8), unit
+    """Round to whole multiples, -127 to 127, of a scale for each token and head."""
+    scale = tf.reduce_max(abs(X), axis=-1, keepdims=True) / 127
+    return tf.cast(tf.round(X / scale), tf.int8), scale
 
 
 class RoundedCache(KVCache):
     """Keep keys and values as they are after rounding to whole numbers."""
 
     def append(self, keys, values):
-        whole_keys, key_unit = quantize(keys)
-        whole_values, value_unit = quantize(values)
-        rounded_keys = tf.cast(whole_keys, tf.float32) * key_unit
-        rounded_values = tf.cast(whole_values, tf.float32) * value_unit
+        whole_keys, key_scale = quantize(keys)
+        whole_values, value_scale = quantize(values)
+        rounded_keys = tf.cast(whole_keys, tf.float32) * key_scale
+        rounded_values = tf.cast(whole_values, tf.float32) * value_scale
         return super().append(rounded_keys, rounded_values)
 
 
