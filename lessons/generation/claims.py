@@ -441,7 +441,7 @@ def test_shared_heads_hand_on_fewer_numbers(adapter, cells):
     four, one, wide = rows[:, 0]
     assert max(four[2], wide[2]) < 0.05
     np.testing.assert_allclose(one, 0.75, atol=0.04)
-    assert one[1] > 0.74  # no model is better than is possible
+    assert one[1] > 0.72  # no model is better than is possible
     assert len({*np.ravel(to_floats(cell.names["errors"]))}) == 15
     assert {150, 0.04} <= cells["train-report-readers"].numbers
 

@@ -963,7 +963,7 @@ class Recaller(nn.Block):
         self.letter = nn.Embedding(26, num_hiddens, weight_initializer=normal)
         self.digit = nn.Embedding(10, num_hiddens, weight_initializer=normal)
         if has_start:  # before the first entry
-            self.start = self.params.get("start", shape=num_hiddens, init=normal)
+            self.start = self.params.get("start_token", shape=num_hiddens, init=normal)
         self.W_q = nn.Dense(num_hiddens, use_bias=False, flatten=False)
         self.W_k = nn.Dense(num_hiddens, use_bias=False, flatten=False)
         self.W_v = nn.Dense(num_hiddens, use_bias=False, flatten=False)
