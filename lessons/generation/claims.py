@@ -618,7 +618,7 @@ def test_map_shows_the_sink(cells, recallers):
         *recallers["recallers"][0][:1], letters, digits, recallers["recallers"][0][1]
     )
     entries = [f"{chr(97 + x)}{y}" for x, y in zip(letters[0], digits[0], strict=True)]
-    columns = ["start", *(f"{entry[0]}\n{entry[1]}" for entry in entries)]
+    columns = ["\n\nstart", *(f"{entry[0]}\n{entry[1]}" for entry in entries)]
     axes = "Entries before", "Entry"
     assert_maps(cell, weights, axes, atol=2e-3, columns=columns, rows=entries)
     is_new = find_answers(letters, digits)[0] == 10

@@ -945,7 +945,7 @@ d2l.show_heatmaps(
     ylabel="Entry",
     figsize=(5, 4),
     cmap="Blues",
-    xticklabels=["start", *(f"{letter}\n{digit}" for letter, digit in entries)],
+    xticklabels=["\n\nstart", *(f"{letter}\n{digit}" for letter, digit in entries)],
     yticklabels=entries,
 )
 
