@@ -252,7 +252,7 @@ def test_models_come_close_to_the_best_loss(cells, test_tokens, test_logits):
     assert len({round(loss, 6) for (loss,) in losses}) == 5
     assert_range_table(cell, {"five models": losses})
     best = float(cell.names["best_loss"])
-    assert best < np.min(losses) < np.max(losses) < 1.05 * best  # "within five percent"
+    assert best < np.min(losses) < np.max(losses) < 1.06 * best  # "within six percent"
     assert {200, 0.02} <= cells["train-all"].numbers
 
 
