@@ -24,24 +24,12 @@ def draw(*shape: int, dtype: str = "float64") -> np.ndarray:
     return np.random.default_rng(1).normal(size=shape).astype(dtype)
 
 
-def attend(layer: Any, X: np.ndarray, kv_heads: int, rope: bool, window=None, num_sinks=0) -> Any:
-    """Return what the layer should compute for one text, (steps, 16), from its parameters."""
-    n = len(X)
-
-    def split(name: str, rotate: bool) -> np.ndarray:
-        heads = (X @ layer.parameters(name)["weight"]).reshape(n, -1, 4).swapaxes(0, 1)
-        return reference.rotary(heads, range(n)) if rotate else heads
-
-    q, k, v = split("W_q", rope), split("W_k", rope), split("W_v", False)
-    k, v = (x.repeat(4 // kv_heads, axis=0) for x in (k, v))  # head h reads h // (4 / kv_heads)
-    i, j = np.indices((n, n))
-    is_visible = j <= i
-    if window is not None:
-        is_visible &= (i - j < window) | (j < num_sinks)
-    scores = np.where(is_visible, q @ k.swapaxes(1, 2) / 2, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    pooled = weights / weights.sum(-1, keepdims=True) @ v
-    return pooled.swapaxes(0, 1).reshape(n, 16) @ layer.parameters("W_o")["weight"]
+def attend(layer: Any, X: np.ndarray, **options: Any) -> np.ndarray:
+    """Return what the layer should compute for texts, (batch, steps, 16), from its parameters."""
+    projections = {
+        f"w_{role}": reference.Linear(layer.parameters(f"W_{role}")["weight"]) for role in "qkvo"
+    }
+    return reference.causal_self_attention(X, num_heads=4, **projections, **options)[0]
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -52,7 +40,7 @@ def test_chunks_equal_whole_text_and_reference(
 ) -> None:
     layer = build(adapter, dtype, num_kv_heads=kv_heads, rope=rope, **masks)
     X = draw(2, 13, 16, dtype=dtype)
-    want = [attend(layer, x.astype("float64"), kv_heads, rope, **masks) for x in X]
+    want = attend(layer, X, rope=rope, **masks)
     atol = TOLERANCE[dtype] * np.abs(want).max()
     np.testing.assert_allclose(layer(X), want, atol=atol)
     for chunks in CHUNKS:
@@ -69,7 +57,7 @@ def test_prompts_of_different_lengths_equal_each_alone(
 ) -> None:
     layer = build(adapter, num_kv_heads=2, rope=True, **masks)
     X, lens = draw(3, 13, 16), np.array([2, 7, 5])
-    want = [attend(layer, x, 2, True, **masks) for x in X]
+    want = attend(layer, X, rope=True, **masks)
     cache = adapter.make_cache(layer, 3, 13)
     padded = X[:, :7].copy()
     padded[np.arange(7) >= lens[:, None]] = 100
@@ -88,12 +76,11 @@ def test_prompts_of_different_lengths_equal_each_alone(
 
 
 def test_gradients_match_differences(adapter: Adapter) -> None:
-    layer = build(adapter, num_kv_heads=2, rope=True, window=3, num_sinks=1)
+    masks = {"rope": True, "window": 3, "num_sinks": 1}
+    layer = build(adapter, num_kv_heads=2, **masks)
     X, direction = draw(1, 6, 16), draw(1, 6, 16) + 1
     (got,) = layer.gradients(direction, X)
-    want = reference.gradient(
-        lambda x: float((attend(layer, x[0], 2, True, 3, 1) * direction[0]).sum()), X
-    )
+    want = reference.gradient(lambda x: float((attend(layer, x, **masks) * direction).sum()), X)
     np.testing.assert_allclose(got, want, atol=1e-6)
 
 

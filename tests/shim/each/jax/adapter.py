@@ -151,9 +151,20 @@ class Encoding(Layer):
 
 
 class Causal(Layer):
-    def __init__(self, layer: nn.Module, dtype: str) -> None:
-        super().__init__(layer)
+    def __init__(self, layer: nn.Module, dtype: str, variables: dict[str, Any] | None) -> None:
+        super().__init__(layer, variables)
         self.dtype = dtype
+
+
+def projection_variables(weights: adapter.Arrays | None) -> dict[str, Any] | None:
+    """Return a layer's variables, or None if there are no weights."""
+    if weights is None:
+        return None
+    names, parameters = {"W": "kernel", "b": "bias"}, {}
+    for name, array in weights.items():
+        projection = parameters.setdefault(f"W_{name[2]}", {})
+        projection[names[name[0]]] = tensor(array)
+    return {"params": parameters}
 
 
 def apply_cached(layer: nn.Module, variables: Any, X: Any, valid_lens: Any, cache: Any) -> Any:
@@ -215,13 +226,7 @@ class Adapter(adapter.Adapter):
         **kwargs: Any,
     ) -> Layer:
         layer = d2l.MultiHeadAttention(*args, **kwargs)
-        if weights is None:
-            return Layer(layer)
-        names, parameters = {"W": "kernel", "b": "bias"}, {}
-        for name, array in weights.items():
-            projection = parameters.setdefault(f"W_{name[2]}", {})
-            projection[names[name[0]]] = tensor(array)
-        return Layer(layer, {"params": parameters})
+        return Layer(layer, projection_variables(weights))
 
     def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Encoding(d2l.PositionalEncoding(*args, **kwargs), dtype)
@@ -229,8 +234,15 @@ class Adapter(adapter.Adapter):
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, **kwargs))
 
-    def build_causal(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
-        return Causal(d2l.CausalSelfAttention(*args, **kwargs), dtype)
+    def build_causal(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.CausalSelfAttention(*args, **kwargs)
+        return Causal(layer, dtype, projection_variables(weights))
 
     def make_cache(self, layer: Layer, batch_size: int, max_len: int) -> CachedLayer:
         with enable_x64(True):
