@@ -115,6 +115,12 @@ class CachedLayer:
         return self.cache.lengths
 
     @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """Copies of the keys, the values and the lengths."""
+        arrays = self.cache.keys, self.cache.values, self.cache.lengths
+        return [np.array(self.layer.to_numpy(x)) for x in arrays]
+
+    @property
     def nbytes(self) -> int:
         return self.cache.nbytes  # type: ignore[no-any-return]
 

@@ -174,15 +174,17 @@ def apply_cached(layer: nn.Module, variables: Any, X: Any, valid_lens: Any, cach
 class CachedLayer(adapter.CachedLayer):
     """A causal attention layer with its newest cache.
 
-    Calls are jitted, which is faster than compiling each operation by itself. If the tokens do not fit, they are not
+    Calls are jitted, which is faster than compiling each operation by itself. If the lengths do not fit, they are not
     jitted: only an eager call knows the lengths, and raises an error.
     """
 
     apply_jitted = staticmethod(jax.jit(apply_cached, static_argnums=0))
 
     def __call__(self, X: NDArray[Any], valid_lens: NDArray[Any] | None = None) -> NDArray[Any]:
-        slots = self.cache.slots
-        fits = slots.is_rolling or max(self.lengths) + X.shape[1] <= slots.size
+        slots, batch, num_steps = self.cache.slots, *X.shape[:2]
+        lens = np.full(batch, num_steps) if valid_lens is None else valid_lens
+        has_room = slots.is_rolling or max(self.lengths) + max(lens) <= slots.size
+        fits = has_room and ((lens >= 0) & (lens <= num_steps)).all()
         apply = self.apply_jitted if fits else apply_cached
         with enable_x64(True):
             args = self.layer.layer, self.layer.variables, tensor(X), valid_lens, self.cache
