@@ -14,6 +14,7 @@ from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.checks import message
 
 Floats = NDArray[np.float64]
+Predict = Callable[[Any, Any], Any]
 
 
 def next_token_probs(
@@ -23,7 +24,7 @@ def next_token_probs(
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
-) -> Floats:
+) -> NDArray[np.float64]:
     """Return the probabilities from which :func:`generate` draws the next token.
 
     ``logits``, shape (..., vocab), are divided by ``temperature``, a positive number, before the softmax. Then, in this
@@ -57,14 +58,11 @@ def next_token_probs(
     return probs
 
 
-Predict = Callable[[Any, Any], Any]
-
-
 def make_generate(to_array: Callable[[NDArray[Any]], Any]) -> Callable[..., list[list[int]]]:
     """Return a framework's ``generate``; ``to_array`` makes its arrays."""
 
     def generate(
-        predict: Predict,
+        predict: Callable[[Any, Any], Any],
         prompts: Sequence[Sequence[int]],
         num_tokens: int,
         *,

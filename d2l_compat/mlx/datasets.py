@@ -26,7 +26,7 @@ class MTFraEng(translation.MTFraEng, DataModule):
         return mx.array(array)
 
 
-build_array_nmt = translation.make_build_array(mx.array)
+build_array_nmt = translation.make_build_array_nmt(mx.array)
 
 
 def load_data_nmt(

@@ -63,7 +63,7 @@ def _to_float32(tokens: Any) -> np.ndarray:
     return np.array(tokens, dtype="float32")
 
 
-build_array_nmt = translation.make_build_array(_to_float32, _to_int32)
+build_array_nmt = translation.make_build_array_nmt(_to_float32, _to_int32)
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):

@@ -54,7 +54,7 @@ def _to_int64(numbers: translation.Numbers) -> paddle.Tensor:
     return paddle.to_tensor(numbers, "int64")
 
 
-build_array_nmt = translation.make_build_array(_to_int64)
+build_array_nmt = translation.make_build_array_nmt(_to_int64)
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):

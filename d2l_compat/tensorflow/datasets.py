@@ -36,7 +36,7 @@ class MTFraEng(translation.MTFraEng, DataModule):
         return tf.constant(array)
 
 
-build_array_nmt = translation.make_build_array(tf.constant)
+build_array_nmt = translation.make_build_array_nmt(tf.constant)
 
 
 def load_data_nmt(

@@ -53,7 +53,7 @@ def _to_int64(numbers: translation.Numbers) -> torch.Tensor:
     return torch.tensor(numbers, dtype=torch.int64)  # PyTorch's losses need int64
 
 
-build_array_nmt = translation.make_build_array(_to_int64)
+build_array_nmt = translation.make_build_array_nmt(_to_int64)
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):

@@ -90,7 +90,7 @@ def build_array(lines: Any, vocab: Any, num_steps: int) -> tuple[Numbers, Number
 ToArray = Callable[[Numbers], Any]
 
 
-def make_build_array(to_array: ToArray, to_lens: ToArray | None = None) -> Callable[..., Any]:
+def make_build_array_nmt(to_array: ToArray, to_lens: ToArray | None = None) -> Callable[..., Any]:
     """Return a framework's ``build_array_nmt``; the functions make its arrays of tokens, and of lengths."""
 
     def build_array_nmt(lines: list[list[str]], vocab: Vocab, num_steps: int) -> tuple[Any, Any]:
