@@ -51,6 +51,22 @@ def test_chunks_equal_whole_text_and_reference(
         assert [*cache.lengths] == [13, 13]
 
 
+def test_chunks_equal_own_attention_of_framework(adapter: Adapter) -> None:
+    layer, X = build(adapter, "float32", num_kv_heads=2), draw(2, 9, 16, dtype="float32")
+
+    def split(name: str) -> np.ndarray:
+        heads = (X @ layer.parameters(name)["weight"]).reshape(2, 9, -1, 4).swapaxes(1, 2)
+        return heads.repeat(4 // heads.shape[1], axis=1).astype("float32")
+
+    pooled = adapter.native_causal_attention(split("W_q"), split("W_k"), split("W_v"))
+    if pooled is None:
+        pytest.skip("the tests know no attention of this framework's own")
+    want = pooled.swapaxes(1, 2).reshape(2, 9, 16) @ layer.parameters("W_o")["weight"]
+    cache = adapter.make_cache(layer, 2, 9)
+    got = np.concatenate([cache(X[:, :4]), cache(X[:, 4:])], axis=1)
+    np.testing.assert_allclose(got, want, atol=1e-5 * np.abs(want).max())
+
+
 @pytest.mark.parametrize("masks", MASKS, ids=str)
 def test_prompts_of_different_lengths_equal_each_alone(
     adapter: Adapter, masks: dict[str, int]
