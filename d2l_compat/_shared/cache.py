@@ -9,11 +9,12 @@ The functions take NumPy's module, or a framework's that has the same functions,
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from d2l_compat._shared import checks
+from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.checks import message
 
 Integers = Any  # an array of integers: NumPy's, or a framework's
@@ -102,7 +103,7 @@ class Sizes:
         num_sinks = checks.integer("num_sinks", num_sinks, 0)
         if num_sinks and window is None:
             raise ValueError(message("num_sinks", f"{num_sinks} without a window", "a window"))
-        checks.check_instance("rope", rope, bool, "True or False")
+        checks.check_flag("rope", rope)
         if rope and num_hiddens // num_heads % 2:
             got = f"True with {num_hiddens // num_heads} features per head"
             raise ValueError(message("rope", got, "an even number of features per head"))
@@ -138,19 +139,28 @@ def make_slots(max_len: int, window: int | None, num_sinks: int) -> Slots:
     return Slots(num_sinks + window, num_sinks, is_rolling=True)
 
 
-def check_append(
-    slots: Slots, shapes: list[tuple[int, ...]], expected: tuple[int, int, int], longest: int
-) -> None:
-    """Check that keys and values of these shapes fit into a cache.
+def check_append(cache: Any, keys: Any, values: Any, valid_lens: Any, arrays: checks.Arrays) -> Any:
+    """Check keys and values for a cache, and a length for each text; return the lengths in a form to be read.
 
-    ``expected`` are the cache's batch size, key heads and features, ``longest`` is the largest number of tokens that
-    an example would have then.
+    Whether there is room for them is checked by :func:`check_room`.
     """
-    for what, shape in zip(("keys", "values"), shapes, strict=True):
-        if len(shape) != 4 or (shape[0], shape[1], shape[3]) != expected or shape != shapes[0]:
-            batch, heads, size = expected
-            need = f"shape ({batch}, {heads}, steps, {size}), for which the cache was made"
-            raise ValueError(message(what, f"shape {tuple(shape)}", need))
+    for what, x in (("keys", keys), ("values", values)):
+        arrays.check_rank(what, x, ("batch", "kv heads", "steps", "features"))
+    batch, num_heads, _, head_size = map(int, cache.keys.shape)
+    num_steps = int(keys.shape[2])
+    checks.check_steps("keys", keys.shape, num_steps)
+    for what, x, steps in (("keys", keys, "steps"), ("values", values, num_steps)):
+        shape = tuple(map(int, x.shape))
+        if shape != (batch, num_heads, num_steps, head_size):
+            need = f"shape ({batch}, {num_heads}, {steps}, {head_size}), to fit the cache"
+            raise ValueError(message(what, f"shape {shape}", need))
+    arrays.check_floating("cache, keys and values", cache.keys, keys, values)
+    return arrays.check_text_lens(valid_lens, batch, num_steps)
+
+
+def check_room(slots: Slots, new_lengths: Integers) -> None:
+    """Check that a cache has room for texts of these lengths."""
+    longest = int(new_lengths.max())
     if not slots.is_rolling and longest > slots.size:
         got = f"{longest} tokens"
         raise ValueError(message("cache", got, f"at most {slots.size}; make it larger"))
@@ -168,6 +178,7 @@ class KVCache(ABC):
 
     keys: Any
     values: Any
+    arrays: ClassVar[checks.Arrays]  # access to the framework's arrays
 
     def __init__(
         self,
@@ -203,24 +214,21 @@ class KVCache(ABC):
         batch, num_heads, size, head_size = map(int, self.keys.shape)
         return 2 * batch * num_heads * size * head_size * self._itemsize()
 
-    def append(
-        self, keys: Any, values: Any, valid_lens: np.ndarray | None = None
-    ) -> tuple[Any, Any, np.ndarray]:
+    def append(self, keys: Any, values: Any, valid_lens: Any = None) -> tuple[Any, Any, np.ndarray]:
         """Add the keys and values of new tokens, shape (batch, kv heads, steps, features).
 
-        Of each example only the first ``valid_lens`` are real; the others are padding. Returns keys, values and
-        their positions, shape (batch, keys), of old and new tokens together: a query finds even those that later
-        tokens of its own chunk replace. A position of -1 means that there is no token. Raises ValueError or
-        TypeError, and changes nothing, if they do not fit.
+        Of each text only the first ``valid_lens``, integers of shape (batch,), are real; the others are padding.
+        Returns keys, values and their positions, shape (batch, keys), of old and new tokens together: a query finds
+        even those that later tokens of its own chunk replace. A position of -1 means that there is no token. Raises
+        ValueError or TypeError, and changes nothing, if they do not fit.
         """
-        batch = len(self.lengths)
-        num_steps = int(keys.shape[2]) if len(keys.shape) == 4 else 0
-        valid_lens = np.full(batch, num_steps) if valid_lens is None else valid_lens
-        new_lengths = self.lengths + valid_lens
-        self.check_shapes([tuple(map(int, x.shape)) for x in (keys, values)], new_lengths)
-        self._check_dtype(keys, values)
+        lens = check_append(self, keys, values, valid_lens, self.arrays)
+        batch, num_steps = len(self.lengths), int(keys.shape[2])
+        lens = np.full(batch, num_steps) if lens is None else to_numpy("valid_lens", lens)
+        new_lengths = self.lengths + lens
+        check_room(self.slots, new_lengths)
         start, end = int(self.lengths[0]), int(new_lengths[0])
-        is_uniform = (self.lengths == start).all() and (valid_lens == num_steps).all()
+        is_uniform = (self.lengths == start).all() and (lens == num_steps).all()
         if is_uniform and end <= self.slots.size:
             self._write(keys, values, start, end)
             both = self.keys[:, :, :end], self.values[:, :, :end]
@@ -228,17 +236,12 @@ class KVCache(ABC):
         else:
             both = self._concat(self.keys, keys), self._concat(self.values, values)
             held = self.slots.held_positions(self.lengths)
-            added = new_positions(self.lengths, valid_lens, num_steps)
+            added = new_positions(self.lengths, lens, num_steps)
             positions = np.concatenate([held, added], axis=1)
             sources = self.slots.sources(self.lengths, new_lengths)
             self.keys, self.values = self._take(both[0], sources), self._take(both[1], sources)
         self.lengths = new_lengths
         return *both, positions
-
-    def check_shapes(self, shapes: list[tuple[int, ...]], new_lengths: np.ndarray) -> None:
-        """Check that keys and values of these shapes fit, after which texts have ``new_lengths`` tokens."""
-        batch, num_heads, _, head_size = map(int, self.keys.shape)
-        check_append(self.slots, shapes, (batch, num_heads, head_size), int(new_lengths.max()))
 
     @abstractmethod
     def _zeros(self, shape: tuple[int, ...], **options: Any) -> Any: ...
@@ -246,10 +249,6 @@ class KVCache(ABC):
     @abstractmethod
     def _itemsize(self) -> int:
         """Return the bytes of a number."""
-
-    @abstractmethod
-    def _check_dtype(self, keys: Any, values: Any) -> None:
-        """Check that new arrays have the cache's dtype."""
 
     @abstractmethod
     def _write(self, keys: Any, values: Any, start: int, end: int) -> None:
@@ -264,12 +263,26 @@ class KVCache(ABC):
         """Select along the axis of slots, in each example its own."""
 
 
-def start_lengths(cache: Any, batch_size: int, kind: type = KVCache) -> Integers:
-    """Return how many tokens each text has in a cache, or zeros without one; check its class and its batch size."""
+def start_lengths(cache: Any, batch_size: int, sizes: Sizes, kind: type = KVCache) -> Integers:
+    """Return how many tokens each text has in a cache, or zeros without one; check that the cache fits the layer.
+
+    A cache without a window has all that a layer with a window needs, since the layer masks the keys that it hides.
+    """
     if cache is None:
         return np.zeros(batch_size, np.int64)
     checks.check_instance("cache", cache, kind, "a KVCache")
-    if len(cache.lengths) != batch_size:
-        got = f"a cache for a batch of {len(cache.lengths)}"
-        raise ValueError(message("cache", got, f"one for the batch of {batch_size}"))
+    batch, num_heads, _, head_size = map(int, cache.keys.shape)
+    if batch != batch_size:
+        need = f"one for the batch of {batch_size}"
+        raise ValueError(message("cache", f"a cache for a batch of {batch}", need))
+    if (num_heads, head_size) != (sizes.num_kv_heads, sizes.head_size):
+        got = f"a cache for {num_heads} heads of width {head_size}"
+        need = f"one for {sizes.num_kv_heads} heads of width {sizes.head_size}"
+        raise ValueError(message("cache", got, need))
+    slots = cache.slots
+    window = slots.size - slots.num_sinks
+    if slots.is_rolling and (window, slots.num_sinks) != (sizes.window, sizes.num_sinks):
+        got = f"a cache with window {window} and num_sinks {slots.num_sinks}"
+        need = f"one with window {sizes.window} and num_sinks {sizes.num_sinks}"
+        raise ValueError(message("cache", got, need))
     return cache.lengths

@@ -14,6 +14,7 @@ from d2l_compat._shared.arrays import to_numpy
 from d2l_compat._shared.checks import message
 
 Floats = NDArray[np.float64]
+Predict = Callable[[Any, Any], Any]
 
 
 def next_token_probs(
@@ -23,7 +24,7 @@ def next_token_probs(
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
-) -> Floats:
+) -> NDArray[np.float64]:
     """Return the probabilities from which :func:`generate` draws the next token.
 
     ``logits``, shape (..., vocab), are divided by ``temperature``, a positive number, before the softmax. Then, in this
@@ -35,7 +36,13 @@ def next_token_probs(
     """
     array = to_numpy("logits", logits).astype(np.float64)
     _check_choice(array.shape, temperature, top_k, top_p, min_p)
-    probs = _softmax(array / temperature)
+    largest = array.max(axis=-1, keepdims=True)
+    is_bad = ~np.isfinite(largest)
+    if is_bad.any():
+        got = f"a row whose largest number is {largest[is_bad][0]}"
+        raise ValueError(message("logits", got, "a finite number"))
+    exp = np.exp((array - largest) / temperature)
+    probs = exp / exp.sum(axis=-1, keepdims=True)
     # The rank of each token, from the most probable one on.
     order = np.argsort(-probs, axis=-1, kind="stable")
     rank = np.argsort(order, axis=-1, kind="stable")
@@ -51,14 +58,11 @@ def next_token_probs(
     return probs
 
 
-Predict = Callable[[Any, Any], Any]
-
-
 def make_generate(to_array: Callable[[NDArray[Any]], Any]) -> Callable[..., list[list[int]]]:
     """Return a framework's ``generate``; ``to_array`` makes its arrays."""
 
     def generate(
-        predict: Predict,
+        predict: Callable[[Any, Any], Any],
         prompts: Sequence[Sequence[int]],
         num_tokens: int,
         *,
@@ -69,7 +73,7 @@ def make_generate(to_array: Callable[[NDArray[Any]], Any]) -> Callable[..., list
         stop: int | None = None,
         seed: int | None = None,
     ) -> list[list[int]]:
-        """Continue each prompt, a list of tokens, by up to ``num_tokens`` tokens; return the new ones.
+        """Continue each prompt, a list of tokens, by up to ``num_tokens`` tokens; return lists of the new ones.
 
         ``predict(tokens, valid_lens)`` returns logits, shape (batch, steps, vocab), for integers of shape (batch,
         steps), of which the first ``valid_lens``, shape (batch,), of each row are tokens and the others padding.
@@ -94,6 +98,7 @@ def _generate(
     stop: int | None,
     seed: int | None,
 ) -> list[list[int]]:
+    checks.check_callable("predict", predict)
     num_tokens = checks.integer("num_tokens", num_tokens, 1)
     stop = None if stop is None else checks.integer("stop", stop, 0)
     rng = np.random.default_rng(None if seed is None else checks.integer("seed", seed, 0))
@@ -117,11 +122,6 @@ def _generate(
         valid_lens = np.ones(len(tokens), np.int32)
 
 
-def _softmax(logits: Floats) -> Floats:
-    exp = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return exp / exp.sum(axis=-1, keepdims=True)
-
-
 def _keep(probs: Floats, is_kept: NDArray[np.bool_]) -> Floats:
     kept = np.where(is_kept, probs, 0)
     return kept / kept.sum(axis=-1, keepdims=True)
@@ -136,14 +136,29 @@ def _draw(probs: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
 
 def _pad(prompts: Iterable[Sequence[int]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return prompts padded at the end with zeros, shape (batch, steps), and their lengths."""
-    rows = [[checks.integer("prompts", int(token), 0) for token in prompt] for prompt in prompts]
-    if not rows or not all(rows):
+    need = "a list of lists of tokens, at least one"
+    rows = []
+    for prompt in _as_list(prompts, need):
+        row = [checks.integer("prompts", x, 0, checks.MAX_SIZE) for x in _as_list(prompt, need)]
+        rows.append(row)
+    if not rows:
+        raise ValueError(message("prompts", "none", need))
+    if not all(rows):
         raise ValueError(message("prompts", "an empty prompt", "at least one token in each"))
     lengths = np.array([*map(len, rows)], np.int32)
     tokens = np.zeros((len(rows), lengths.max()), np.int32)
     for row, prompt in zip(tokens, rows, strict=True):
         row[: len(prompt)] = prompt
     return tokens, lengths
+
+
+def _as_list(prompts: Any, need: str) -> list[Any]:
+    """Return prompts, or the tokens of one, as a list; an array becomes nested lists."""
+    if hasattr(prompts, "shape"):
+        prompts = to_numpy("prompts", prompts).tolist()
+    if isinstance(prompts, str) or not isinstance(prompts, Iterable):
+        raise TypeError(message("prompts", type(prompts).__name__, need))
+    return [*prompts]
 
 
 def _check_choice(

@@ -14,6 +14,7 @@ from d2l_compat._shared.cache import (
     Sizes,
     Slots,
     check_append,
+    check_room,
     make_slots,
     new_positions,
     start_lengths,
@@ -79,20 +80,18 @@ class KVCache(struct.PyTreeNode):
     ) -> tuple["KVCache", jax.Array, jax.Array, jax.Array]:
         """Add the keys and values of new tokens, shape (batch, kv heads, steps, features).
 
-        Of each example only the first ``valid_lens`` are real; the others are padding. Returns the new cache, then
-        keys, values and their positions, shape (batch, keys), of old and new tokens together: a query finds even
-        those that later tokens of its own chunk replace. A position of -1 means that there is no token. Raises
-        ValueError or TypeError if they do not fit.
+        Of each text only the first ``valid_lens``, integers of shape (batch,), are real; the others are padding.
+        Returns the new cache, then keys, values and their positions, shape (batch, keys), of old and new tokens
+        together: a query finds even those that later tokens of its own chunk replace. A position of -1 means that
+        there is no token. Raises ValueError or TypeError if they do not fit.
         """
-        batch, num_heads, _, head_size = self.keys.shape
-        num_steps = keys.shape[2] if keys.ndim == 4 else 0
-        valid_lens = jnp.full(batch, num_steps) if valid_lens is None else valid_lens
-        lens = jnp.asarray(valid_lens, jnp.int32)  # whatever their dtype is, that of lengths stays
+        lens = check_append(self, keys, values, valid_lens, arrays)
+        batch, _, num_steps, _ = keys.shape
+        lens = jnp.full(batch, num_steps) if lens is None else lens
+        lens = jnp.asarray(lens, jnp.int32)  # whatever their dtype is, that of lengths stays
         new_lengths = self.lengths + lens
-        is_known = not isinstance(new_lengths, jax.core.Tracer)
-        longest = int(new_lengths.max()) if is_known else 0
-        check_append(self.slots, [keys.shape, values.shape], (batch, num_heads, head_size), longest)
-        arrays.check_floating("cache, keys and values", self.keys, keys, values)
+        if not isinstance(new_lengths, jax.core.Tracer):
+            check_room(self.slots, new_lengths)
         positions = new_positions(self.lengths, lens, num_steps, jnp)
         targets = self.slots.targets(positions, new_lengths, jnp)
         rows = jnp.arange(batch)[:, None]
@@ -139,6 +138,7 @@ class CausalSelfAttention(nn.Module):
 
     def __post_init__(self) -> None:
         checks.check_dropout(self.dropout)
+        checks.check_flag("bias", self.bias)
         self.sizes = Sizes.check(
             self.num_hiddens,
             self.num_heads,
@@ -192,12 +192,10 @@ class CausalSelfAttention(nn.Module):
         """
         check_training(training)
         X = as_jax(X)
-        arrays.check_rank("X", X, ("batch", "steps", "features"))
-        arrays.check_features(X, self.W_q)
-        arrays.check_text_lens(valid_lens, X)
+        arrays.check_texts(X, valid_lens, self.W_q)
         batch, num_steps, _ = X.shape
         lens = jnp.full(batch, num_steps) if valid_lens is None else jnp.asarray(valid_lens)
-        lengths = start_lengths(cache, batch, KVCache)
+        lengths = start_lengths(cache, batch, self.sizes, KVCache)
         positions = key_positions = new_positions(lengths, lens, num_steps, jnp)
         queries = self._split(self.W_q(X), positions, rope=self.sizes.rope)
         keys = self._split(self.W_k(X), positions, rope=self.sizes.rope)

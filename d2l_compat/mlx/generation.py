@@ -21,6 +21,7 @@ __all__ = ["CausalSelfAttention", "KVCache", "generate", "next_token_probs"]
 
 class KVCache(cache.KVCache):
     __doc__ = cache.KVCache.__doc__
+    arrays = arrays
     keys: mx.array
     values: mx.array
 
@@ -29,9 +30,6 @@ class KVCache(cache.KVCache):
 
     def _itemsize(self) -> int:
         return self.keys.itemsize
-
-    def _check_dtype(self, keys: mx.array, values: mx.array) -> None:
-        arrays.check_floating("cache, keys and values", self.keys, keys, values)
 
     def _write(self, keys: mx.array, values: mx.array, start: int, end: int) -> None:
         self.keys[:, :, start:end] = mx.stop_gradient(keys)
@@ -72,6 +70,7 @@ class CausalSelfAttention(nn.Module):
         Raises ValueError or TypeError for arguments of the wrong type or range.
         """
         checks.check_dropout(dropout)
+        checks.check_flag("bias", bias)
         super().__init__()
         sizes = Sizes.check(num_hiddens, num_heads, num_kv_heads, window, num_sinks, rope)
         self.sizes, self.dropout = sizes, Dropout(dropout)
@@ -106,19 +105,16 @@ class CausalSelfAttention(nn.Module):
         text: they also see the cached ones, and are added to them. The results are those of one call with all
         tokens. Raises ValueError or TypeError for input that does not fit; the cache is then left as it was.
         """
-        arrays.check_rank("X", X, ("batch", "steps", "features"))
-        arrays.check_floating("X", X)
-        arrays.check_projection("X", X, self.W_q)
-        arrays.check_text_lens(valid_lens, X)
+        arrays.check_texts(X, valid_lens, self.W_q)
         batch, num_steps, _ = X.shape
         lens = np.array([num_steps] * batch if valid_lens is None else valid_lens.tolist())
-        positions = new_positions(start_lengths(cache, batch), lens, num_steps)
+        positions = new_positions(start_lengths(cache, batch, self.sizes), lens, num_steps)
         queries = self._split(self.W_q(X), positions, rope=self.sizes.rope)
         keys = self._split(self.W_k(X), positions, rope=self.sizes.rope)
         values = self._split(self.W_v(X), positions)
         key_positions = positions
         if cache is not None:
-            keys, values, key_positions = cache.append(keys, values, lens)
+            keys, values, key_positions = cache.append(keys, values, valid_lens)
         is_visible = mx.array(self.sizes.visible_keys(positions, key_positions)[:, None])
         pooled = self._pool(queries, keys, values, is_visible)
         return self.W_o(pooled.swapaxes(1, 2).flatten(2))

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow import Tensor
 
 from d2l_compat._shared import cache, checks, encoding, generation
-from d2l_compat._shared.cache import Sizes, new_positions, start_lengths
+from d2l_compat._shared.cache import Sizes, check_room, new_positions, start_lengths
 from d2l_compat._shared.generation import next_token_probs
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
@@ -21,6 +21,7 @@ __all__ = ["CausalSelfAttention", "KVCache", "generate", "next_token_probs"]
 
 class KVCache(cache.KVCache):
     __doc__ = cache.KVCache.__doc__
+    arrays = arrays
     keys: tf.Variable
     values: tf.Variable
 
@@ -29,9 +30,6 @@ class KVCache(cache.KVCache):
 
     def _itemsize(self) -> int:
         return self.keys.dtype.size
-
-    def _check_dtype(self, keys: Tensor, values: Tensor) -> None:
-        arrays.check_floating("cache, keys and values", self.keys, keys, values)
 
     def _write(self, keys: Tensor, values: Tensor, start: int, end: int) -> None:
         self.keys[:, :, start:end].assign(keys)
@@ -74,6 +72,7 @@ class CausalSelfAttention(keras.layers.Layer):
         range.
         """
         checks.check_dropout(dropout)
+        checks.check_flag("bias", bias)
         sizes = Sizes.check(num_hiddens, num_heads, num_kv_heads, window, num_sinks, rope)
         super().__init__(**kwargs)
         self.sizes, self.bias = sizes, bias
@@ -128,21 +127,20 @@ class CausalSelfAttention(keras.layers.Layer):
         A cache is for eager calls, since its lengths are NumPy's, and its shapes differ from call to call. A
         ``tf.function`` needs fixed shapes, and so a cache of its own: there, this one raises RuntimeError.
         """
-        layer_inputs.check_rank("X", X, ("batch", "steps", "features"))
-        layer_inputs.check_features(X, self.W_q)
-        layer_inputs.check_text_lens(valid_lens, X)
+        layer_inputs.check_texts(X, valid_lens, self.W_q)
         if cache is not None:
             self._check_cache(cache, X, valid_lens)
         (X,) = prepare_inputs(self, X)
         return super().__call__(X, valid_lens=valid_lens, cache=cache, **kwargs)
 
     def _check_cache(self, cache: KVCache, X: Array, valid_lens: Array | None) -> None:
+        """Check that the cache fits before Keras, which would change the message, calls the layer."""
         if isinstance(X, KerasTensor) or not tf.executing_eagerly():
             raise RuntimeError("cache: it cannot be used in a graph; call the layer eagerly")
-        batch, num_steps, _ = X.shape
-        lengths = start_lengths(cache, batch)
-        shape = batch, self.sizes.num_kv_heads, num_steps, self.sizes.head_size
-        cache.check_shapes([shape, shape], lengths + _to_numpy(valid_lens, X))
+        lengths = start_lengths(cache, X.shape[0], self.sizes)
+        new_key = tf.zeros((), self.compute_dtype)
+        arrays.check_floating("cache, keys and values", cache.keys, new_key)
+        check_room(cache.slots, lengths + _to_numpy(valid_lens, X))
 
     def call(
         self,
@@ -163,7 +161,7 @@ class CausalSelfAttention(keras.layers.Layer):
         values = self._split(self.W_v(X), positions)
         key_positions = positions
         if cache is not None:
-            keys, values, key_positions = cache.append(keys, values, lens)
+            keys, values, key_positions = cache.append(keys, values, valid_lens)
         is_visible = self.sizes.visible_keys(positions, key_positions)
         # Heads of queries are grouped by the head of keys that they read.
         kv_heads, head_size = self.sizes.num_kv_heads, self.sizes.head_size

@@ -115,6 +115,12 @@ class CachedLayer:
         return self.cache.lengths
 
     @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """Copies of the keys, the values and the lengths."""
+        arrays = self.cache.keys, self.cache.values, self.cache.lengths
+        return [np.array(self.layer.to_numpy(x)) for x in arrays]
+
+    @property
     def nbytes(self) -> int:
         return self.cache.nbytes  # type: ignore[no-any-return]
 
@@ -294,9 +300,11 @@ class Adapter(ABC):
     @abstractmethod
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
 
-    def build_causal(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
-        """Make a ``CausalSelfAttention`` with parameters of this dtype."""
-        raise NotImplementedError
+    @abstractmethod
+    def build_causal(
+        self, *args: Any, weights: Arrays | None = None, dtype: str = "float64", **kwargs: Any
+    ) -> Layer:
+        """Make a ``CausalSelfAttention``, perhaps with weights named as in ``build_multi_head``."""
 
     def make_cache(self, layer: Layer, batch_size: int, max_len: int) -> "CachedLayer":
         return CachedLayer(layer, layer.layer.make_cache(batch_size, max_len))

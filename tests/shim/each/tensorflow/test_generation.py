@@ -68,19 +68,10 @@ def test_cache_has_the_compute_dtype() -> None:
     layer = make(dtype="mixed_float16")
     cache = layer.make_cache(2, 5)
     assert layer(X, cache=cache).dtype == cache.keys.dtype == tf.float16
-    with pytest.raises(TypeError, match="cache, keys and values: got dtype float16, float32"):
+    with pytest.raises(TypeError, match=r"^cache, keys and values: got dtype float16, float32"):
         make()(X, cache=layer.make_cache(2, 5))
     with pytest.raises(TypeError, match="cache: got list; need a KVCache"):
         layer(X, cache=[])
-
-
-def test_cache_of_another_layer_is_refused() -> None:
-    other = d2l.CausalSelfAttention(8, 4).make_cache(2, 5)
-    layer = make()
-    with pytest.raises(
-        ValueError, match=r"^keys: got shape \(2, 2, 5, 2\); need shape \(2, 4, steps, 2\)"
-    ):
-        layer(X, cache=other)
 
 
 def test_training_drops_weights() -> None:
