@@ -97,6 +97,15 @@ def check_len(a: Any, n: int) -> None:
         raise ValueError(message("a", f"{len(a)} elements", n))
 
 
+def check_flag(what: str, value: object) -> None:
+    check_instance(what, value, bool, "True or False")
+
+
+def check_steps(what: str, shape: Sequence[Any], num_steps: int) -> None:
+    if num_steps == 0:
+        raise ValueError(message(what, f"shape {tuple(shape)}", "at least one step"))
+
+
 def check_dropout(value: float) -> None:
     need = "a probability, from 0 to 1"
     if not 0 <= real("dropout", value, need) <= 1:
@@ -327,12 +336,35 @@ class Arrays(ABC):
         batch, num_queries = self.shape(queries)[:2]
         return self._check_lens(valid_lens, batch, num_queries, in_range)
 
+    def check_texts(self, X: Any, valid_lens: Any, projection: Any) -> Any:
+        """Check ``X``, (batch, steps, features), and a length for each example; return lengths ``as_readable``."""
+        self.check_rank("X", X, ("batch", "steps", "features"))
+        self.check_features(X, projection)
+        batch, num_steps = self.shape(X)[:2]
+        check_steps("X", self.shape(X), num_steps)
+        return self.check_text_lens(valid_lens, batch, num_steps)
+
+    def check_text_lens(self, valid_lens: Any, batch: int, num_steps: int) -> Any:
+        """Check a length for each of ``batch`` examples; return them ``as_readable``."""
+        if valid_lens is None:
+            return None
+        self.check_instance("valid_lens", valid_lens, "an integer tensor")
+        lens = self.as_readable(valid_lens)
+        self.check_integer("valid_lens", lens)
+        shape = tuple(self.shape(lens))
+        if shape != (batch,):
+            need = f"shape ({batch},), a length per example"
+            raise ValueError(message("valid_lens", f"shape {shape}", need))
+        if not isinstance(num_steps, Unknown):
+            self._check_range("valid_lens", "length", lens, num_steps, "the number of steps")
+        return lens
+
     def check_causal(self, causal: Any, queries: Any, keys: Any) -> None:
         """Check that ``causal`` is a bool and, if it is True, that there are at least as many keys as queries.
 
         The last query sees the last key, and each query before it one key fewer.
         """
-        check_instance("causal", causal, bool, "True or False")
+        check_flag("causal", causal)
         num_queries, num_keys = self.shape(queries)[1], self.shape(keys)[1]
         are_known = not any(isinstance(size, Unknown) for size in (num_queries, num_keys))
         if causal and are_known and num_queries > num_keys:

@@ -1,5 +1,7 @@
 """Tables for positional encodings, computed once for every framework."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,9 +29,17 @@ def rotations(
     Pair l is rotated at position i by the angle position_scale * i * base^(-2l/d), in radians, with d =
     ``num_hiddens``. Shape (2, max_len, num_hiddens / 2), float64: first the cosines.
     """
+    return rotations_at(position_scale * np.arange(max_len), num_hiddens, base)
+
+
+def rotations_at(positions: Any, num_hiddens: int, base: float = 10000.0, xp: Any = np) -> Any:
+    """Return the cosines and sines for any positions, shape (2, ..., num_hiddens / 2).
+
+    ``xp`` is the module of the positions' arrays: NumPy's, or one that has the same functions.
+    """
     frequencies = float(base) ** -(np.arange(0, num_hiddens, 2) / num_hiddens)
-    angles = position_scale * np.arange(max_len)[:, None] * frequencies
-    return np.stack([np.cos(angles), np.sin(angles)])
+    angles = positions[..., None] * frequencies
+    return xp.stack([xp.cos(angles), xp.sin(angles)])
 
 
 def slopes(num_heads: int) -> NDArray[np.float64]:

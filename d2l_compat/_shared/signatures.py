@@ -24,7 +24,7 @@ def _check_dropout(name: str, value: Any) -> Any:
 
 
 def _check_flag(name: str, value: Any) -> bool:
-    checks.check_instance(name, value, bool, "True or False")
+    checks.check_flag(name, value)
     return value
 
 

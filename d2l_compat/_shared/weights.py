@@ -15,17 +15,19 @@ class Assigned:
         self.value = value
 
 
-def assignable(compute: Callable[[Any], Any]) -> property:
-    """Return a property that ``compute`` computes, unless another value was assigned after the layer's last call."""
+class assignable(property):  # noqa: N801, since it is used as `property` is
+    """A property that ``compute`` computes, unless another value was assigned after the layer's last call."""
 
-    def read(layer: Any) -> Any:
-        last = getattr(layer, "_last", None)
-        return last.value if isinstance(last, Assigned) else compute(layer)
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
+        def read(layer: Any) -> Any:
+            last = getattr(layer, "_last", None)
+            return last.value if isinstance(last, Assigned) else compute(layer)
 
-    def assign(layer: Any, value: Any) -> None:
-        layer._last = Assigned(value)
+        super().__init__(read, _assign, doc=compute.__doc__)
 
-    return property(read, assign, doc=compute.__doc__)
+
+def _assign(layer: Any, value: Any) -> None:
+    layer._last = Assigned(value)
 
 
 def select_assigned(last: Any) -> Assigned | None:

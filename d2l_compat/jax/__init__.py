@@ -26,8 +26,10 @@ from d2l_compat.jax.tensors import *
 from d2l_compat.jax.training import *
 from d2l_compat.jax.transformer import *
 
-LAZY_MODULES = ("models", "recurrent", "resnet")  # imported when one of their names is first used
+# Imported when one of their names is first used.
+LAZY_MODULES = ("generation", "models", "recurrent", "resnet")
 if TYPE_CHECKING:
+    from d2l_compat.jax.generation import *
     from d2l_compat.jax.models import *
     from d2l_compat.jax.recurrent import *
     from d2l_compat.jax.resnet import *

@@ -8,7 +8,7 @@ data sets in ``datasets``, device helpers in ``devices``, array functions in ``t
 layer in ``counting``; plots are the same for every framework.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from d2l_compat._shared import exports
 from d2l_compat._shared.require import require
@@ -27,10 +27,14 @@ from d2l_compat.mlx.tensors import *
 from d2l_compat.mlx.training import *
 from d2l_compat.mlx.transformer import *
 
+LAZY_MODULES = ("generation",)  # imported when one of their names is first used
+if TYPE_CHECKING:
+    from d2l_compat.mlx.generation import *
+
 
 def __getattr__(name: str) -> Any:
-    return exports.load_attribute(__name__, name)
+    return exports.load_attribute(__name__, name, LAZY_MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *exports.list_names(__name__)})
+    return sorted({*globals(), *exports.list_names(__name__, LAZY_MODULES)})

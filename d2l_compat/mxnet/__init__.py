@@ -40,6 +40,7 @@ LAZY_MODULES = (  # imported when one of their names is first used
     "bert",
     "boxes",
     "classification",
+    "generation",
     "linear",
     "models",
     "optimization",
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from d2l_compat.mxnet.bert import *
     from d2l_compat.mxnet.boxes import *
     from d2l_compat.mxnet.classification import *
+    from d2l_compat.mxnet.generation import *
     from d2l_compat.mxnet.linear import *
     from d2l_compat.mxnet.models import *
     from d2l_compat.mxnet.optimization import *

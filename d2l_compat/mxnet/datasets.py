@@ -35,18 +35,6 @@ class MTFraEng(translation.MTFraEng, DataModule):
         return _to_tensor(array)
 
 
-def build_array_nmt(
-    lines: list[list[str]], vocab: Vocab, num_steps: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return sentences, lists of tokens, as token indices (sentences, num_steps), and their lengths (sentences,).
-
-    Each ends with ``<eos>``, and is padded or cut off. The indices are float32, as in D2L, the lengths int32. Raises TypeError if ``lines`` is not a
-    list of lists or ``vocab`` no vocabulary, TypeError or ValueError if ``num_steps`` is below 1.
-    """
-    array, lens = translation.build_array(lines, vocab, num_steps)
-    return np.array(array, dtype="float32"), _to_int32(lens)
-
-
 def load_data_nmt(
     batch_size: int, num_steps: int, num_examples: int | None = 600
 ) -> tuple[gluon.data.DataLoader, Vocab, Vocab]:
@@ -69,6 +57,13 @@ def _to_tensor(array: Any) -> np.ndarray:
 
 def _to_int32(tokens: Any) -> np.ndarray:
     return np.array(tokens, dtype="int32")
+
+
+def _to_float32(tokens: Any) -> np.ndarray:
+    return np.array(tokens, dtype="float32")
+
+
+build_array_nmt = translation.make_build_array_nmt(_to_float32, _to_int32)
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):
@@ -146,10 +141,7 @@ class FashionMNIST(images.FashionMNIST, DataModule):
 
     def get_dataloader(self, train: bool) -> gluon.data.DataLoader:
         """Return batches of the training images, shuffled, or of the validation images."""
-        dataset: Any = self.train if train else self.val
-        if isinstance(dataset, ImageDataset):
-            dataset = dataset.with_numpy_items()
-        return gluon.data.DataLoader(dataset, self.batch_size, shuffle=train)
+        return gluon.data.DataLoader(self._choose_images(train), self.batch_size, shuffle=train)
 
     def visualize(
         self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None

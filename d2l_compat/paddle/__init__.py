@@ -36,6 +36,7 @@ LAZY_MODULES = (  # imported when one of their names is first used
     "bert",
     "boxes",
     "classification",
+    "generation",
     "linear",
     "optimization",
     "parallel",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from d2l_compat.paddle.bert import *
     from d2l_compat.paddle.boxes import *
     from d2l_compat.paddle.classification import *
+    from d2l_compat.paddle.generation import *
     from d2l_compat.paddle.linear import *
     from d2l_compat.paddle.optimization import *
     from d2l_compat.paddle.parallel import *

@@ -36,18 +36,6 @@ class MTFraEng(translation.MTFraEng, DataModule):
         return _to_int64(array)
 
 
-def build_array_nmt(
-    lines: list[list[str]], vocab: Vocab, num_steps: int
-) -> tuple[paddle.Tensor, paddle.Tensor]:
-    """Return sentences, lists of tokens, as token indices (sentences, num_steps), and their lengths (sentences,).
-
-    Each ends with ``<eos>``, and is padded or cut off. Both are int64. Raises TypeError if ``lines`` is not a
-    list of lists or ``vocab`` no vocabulary, TypeError or ValueError if ``num_steps`` is below 1.
-    """
-    array, lens = translation.build_array(lines, vocab, num_steps)
-    return _to_int64(array), _to_int64(lens)
-
-
 def load_data_nmt(
     batch_size: int, num_steps: int, num_examples: int | None = 600
 ) -> tuple[DataLoader, Vocab, Vocab]:
@@ -64,6 +52,9 @@ def load_data_nmt(
 def _to_int64(numbers: translation.Numbers) -> paddle.Tensor:
     # D2L's pages concatenate them with lists, which become int64.
     return paddle.to_tensor(numbers, "int64")
+
+
+build_array_nmt = translation.make_build_array_nmt(_to_int64)
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):
@@ -140,10 +131,7 @@ class FashionMNIST(images.FashionMNIST, DataModule):
 
     def get_dataloader(self, train: bool) -> DataLoader:
         """Return batches of the training images, shuffled, or of the validation images."""
-        dataset: Any = self.train if train else self.val
-        if isinstance(dataset, ImageDataset):
-            dataset = dataset.with_numpy_items()
-        return make_loader(dataset, self.batch_size, train)
+        return make_loader(self._choose_images(train), self.batch_size, train)
 
     def visualize(
         self, batch: Any, nrows: int = 1, ncols: int = 8, labels: list[str] | None = None

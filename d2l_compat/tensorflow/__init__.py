@@ -39,6 +39,7 @@ LAZY_MODULES = (  # imported when one of their names is first used
     "adversarial",
     "boxes",
     "classification",
+    "generation",
     "linear",
     "models",
     "optimization",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from d2l_compat.tensorflow.adversarial import *
     from d2l_compat.tensorflow.boxes import *
     from d2l_compat.tensorflow.classification import *
+    from d2l_compat.tensorflow.generation import *
     from d2l_compat.tensorflow.linear import *
     from d2l_compat.tensorflow.models import *
     from d2l_compat.tensorflow.optimization import *

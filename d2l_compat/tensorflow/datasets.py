@@ -36,14 +36,7 @@ class MTFraEng(translation.MTFraEng, DataModule):
         return tf.constant(array)
 
 
-def build_array_nmt(lines: list[list[str]], vocab: Vocab, num_steps: int) -> tuple[Tensor, Tensor]:
-    """Return sentences, lists of tokens, as token indices (sentences, num_steps), and their lengths (sentences,).
-
-    Each ends with ``<eos>``, and is padded or cut off. Both are int32. Raises TypeError if ``lines`` is not a
-    list of lists or ``vocab`` no vocabulary, TypeError or ValueError if ``num_steps`` is below 1.
-    """
-    array, lens = translation.build_array(lines, vocab, num_steps)
-    return tf.constant(array), tf.constant(lens)
+build_array_nmt = translation.make_build_array_nmt(tf.constant)
 
 
 def load_data_nmt(

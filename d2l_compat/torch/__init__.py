@@ -30,6 +30,7 @@ LAZY_MODULES = (  # imported when one of their names is first used
     "bert",
     "boxes",
     "classification",
+    "generation",
     "hpo",
     "linear",
     "models",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from d2l_compat.torch.bert import *
     from d2l_compat.torch.boxes import *
     from d2l_compat.torch.classification import *
+    from d2l_compat.torch.generation import *
     from d2l_compat.torch.hpo import *
     from d2l_compat.torch.linear import *
     from d2l_compat.torch.models import *

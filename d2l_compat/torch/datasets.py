@@ -36,18 +36,6 @@ class MTFraEng(translation.MTFraEng, DataModule):
         return _to_int64(array)
 
 
-def build_array_nmt(
-    lines: list[list[str]], vocab: Vocab, num_steps: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return sentences, lists of tokens, as token indices (sentences, num_steps), and their lengths (sentences,).
-
-    Each ends with ``<eos>``, and is padded or cut off. Both are int64. Raises TypeError if ``lines`` is not a
-    list of lists or ``vocab`` no vocabulary, TypeError or ValueError if ``num_steps`` is below 1.
-    """
-    array, lens = translation.build_array(lines, vocab, num_steps)
-    return _to_int64(array), _to_int64(lens)
-
-
 def load_data_nmt(
     batch_size: int, num_steps: int, num_examples: int | None = 600
 ) -> tuple[DataLoader[Any], Vocab, Vocab]:
@@ -63,6 +51,9 @@ def load_data_nmt(
 
 def _to_int64(numbers: translation.Numbers) -> torch.Tensor:
     return torch.tensor(numbers, dtype=torch.int64)  # PyTorch's losses need int64
+
+
+build_array_nmt = translation.make_build_array_nmt(_to_int64)
 
 
 class TimeMachine(time_machine.TimeMachine, DataModule):

@@ -109,6 +109,46 @@ def multi_head_attention(
     return w_o(np.concatenate(outputs, axis=-1)), np.stack(weights, axis=1)
 
 
+def causal_self_attention(
+    x: ArrayLike,
+    *,
+    w_q: Linear,
+    w_k: Linear,
+    w_v: Linear,
+    w_o: Linear,
+    num_heads: int,
+    rope: bool = False,
+    window: int | None = None,
+    num_sinks: int = 0,
+) -> tuple[Array, Array]:
+    """Return the output for x, shape (batch, steps, features), and weights, (batch, heads, steps, steps).
+
+    Each head of keys and values serves equally many heads of queries, in their order. ``rope`` rotates queries and
+    keys by their positions. With a window, query i sees key j only if i - j < window, or if j < num_sinks.
+    """
+    q, k, v = w_q(x), w_k(x), w_v(x)
+    num_steps, size = q.shape[1], q.shape[2] // num_heads
+    num_served = q.shape[2] // k.shape[2]
+    query, key = np.ogrid[:num_steps, :num_steps]
+    bias = np.zeros((num_steps, num_steps))
+    if window is not None:
+        bias[(query - key >= window) & (key >= num_sinks)] = -np.inf
+    outputs, weights = [], []
+    for head in range(num_heads):
+        columns = slice(head * size, (head + 1) * size)
+        start = head // num_served * size
+        shared = slice(start, start + size)
+        q_head, k_head = q[..., columns], k[..., shared]
+        if rope:
+            q_head, k_head = (rotary(part, range(num_steps)) for part in (q_head, k_head))
+        output, weight = dot_product_attention(
+            q_head, k_head, v[..., shared], causal=True, score_bias=bias
+        )
+        outputs.append(output)
+        weights.append(weight)
+    return w_o(np.concatenate(outputs, axis=-1)), np.stack(weights, axis=1)
+
+
 def distance_rows(steps: int, far: int) -> NDArray[np.integer]:
     """Return the row of each distance i - j in a table from -far to far, shape (steps, steps).
 

@@ -23,6 +23,8 @@ def list_signatures(module: object, name: str) -> list[list[str]]:
     owner, value = None, module
     for part in name.split("."):
         owner, value = value, inspect.getattr_static(value, part)
+    if isinstance(value, classmethod):
+        value = value.__func__
     if inspect.isclass(value):
         return _list_constructors(value)
     if not callable(value):

@@ -68,7 +68,6 @@ def render_figure(figure: Figure) -> str:
         {
             "patches": [np.asarray(each.get_path().vertices).tolist() for each in axes.patches],
             "points": [np.asarray(each.get_offsets()).tolist() for each in axes.collections],
-            "frame": axes.axison,
         }
         for axes in figure.axes
     ]

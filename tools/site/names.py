@@ -13,6 +13,7 @@ MODULES = (
     "attention",
     "additive",
     "relative",
+    "generation",
     "transformer",
     "seq2seq",
     "training",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from astroid.manager import AstroidManager
-from astroid.nodes import AnnAssign, Call, FunctionDef, If, Module, Name
+from astroid.nodes import AnnAssign, Assign, Call, FunctionDef, If, Module
 from docutils import nodes
 from jinja2 import Environment
 from sphinx.application import Sphinx
@@ -33,10 +33,13 @@ OWN_NAMES = {
 }
 # Private names that occur in signatures, and the public names that replace them.
 PUBLIC_NAMES = {
+    f"{SHIM}._shared.cache.Slots": "Slots",
+    f"{SHIM}._shared.data.text.Vocab": "Vocab",
     f"{SHIM}._shared.data.loader.Loader": "collections.abc.Iterable[tuple[Any, ...]]",
     f"{SHIM}.jax._arrays.Array": "jax.Array | numpy.ndarray",
     f"{SHIM}.tensorflow._arrays.Array": "tensorflow.Tensor | numpy.ndarray",
     f"{SHIM}.tensorflow._keras.keras": "keras",
+    "jnp.float32": "jax.numpy.float32",
     "plot.COLORS": "...",
     "plot.STYLES": "...",
 }
@@ -72,11 +75,18 @@ def _merge_typed_imports(package: Module) -> Module:
     return package
 
 
-def _show_as_property(method: FunctionDef) -> None:
-    """Let AutoAPI take the shim's decorator ``assignable``, which makes a property, for ``property``."""
-    for decorator in method.decorators.nodes if method.decorators else ():
-        if isinstance(decorator, Name) and decorator.name == "assignable":
-            decorator.name = "property"
+def _show_made_functions(module: Module) -> Module:
+    """Replace ``name = shared.make_name(...)`` by the function that it makes, which AutoAPI would not show."""
+    for position, node in enumerate(module.body):
+        if not isinstance(node, Assign) or not isinstance(node.value, Call):
+            continue
+        name, make = node.targets[0].as_string(), node.value.func
+        if make.as_string().endswith(f".make_{name}"):
+            maker = next(make.infer())
+            module.body[position] = next(
+                each for each in maker.body if isinstance(each, FunctionDef) and each.name == name
+            )
+    return module
 
 
 def _skip_member(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: object) -> bool:
@@ -191,7 +201,9 @@ def setup(app: Sphinx) -> None:
     AstroidManager().register_transform(
         Module, _merge_typed_imports, lambda module: module.name in packages_with_typed_imports
     )
-    AstroidManager().register_transform(FunctionDef, _show_as_property)
+    AstroidManager().register_transform(
+        Module, _show_made_functions, lambda module: module.name.startswith(f"{SHIM}.")
+    )
     for extension in (
         "sphinx.ext.napoleon",
         "sphinx.ext.linkcode",

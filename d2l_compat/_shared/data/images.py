@@ -118,6 +118,14 @@ class ImageDataset:
 class FashionMNIST:
     """The shared part of the frameworks' data modules of this name."""
 
+    train: Any
+    val: Any
+
+    def _choose_images(self, train: bool) -> Any:
+        """Return the training or the validation images; those of :class:`ImageDataset` as NumPy arrays, for speed."""
+        dataset = self.train if train else self.val
+        return dataset.with_numpy_items() if isinstance(dataset, ImageDataset) else dataset
+
     def text_labels(self, indices: Any) -> list[str]:
         """Return the names of labels, which are numbers from 0 to 9."""
         return _label_names("indices", indices)

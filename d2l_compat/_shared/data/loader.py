@@ -18,8 +18,8 @@ Batch = tuple[Any, ...]
 def get_dataloader_workers() -> int:
     """Return the number of processes for reading data: 4, or the number of cores if that is smaller.
 
-    It is 0 if a new process does not begin as a copy of the program, as on macOS and Windows, since it would lack a notebook's
-    definitions.
+    It is 0 if a new process does not begin as a copy of the program, as on macOS and Windows, since it would lack a
+    notebook's definitions.
     """
     chosen = multiprocessing.get_start_method(allow_none=True)
     method = chosen or multiprocessing.get_all_start_methods()[0]  # the first is the default

@@ -3,6 +3,7 @@
 D2L 1.0 (``MTFraEng``) and 0.17 (``load_data_nmt``) prepare them a little differently.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,25 @@ def build_array(lines: Any, vocab: Any, num_steps: int) -> tuple[Numbers, Number
     num_steps = checks.size("num_steps", num_steps)
     numbers = [fit_length([*vocab[line], vocab[EOS]], num_steps, vocab[PAD]) for line in lines]
     return _array_and_lengths(numbers, vocab)
+
+
+ToArray = Callable[[Numbers], Any]
+
+
+def make_build_array_nmt(to_array: ToArray, to_lens: ToArray | None = None) -> Callable[..., Any]:
+    """Return a framework's ``build_array_nmt``; the functions make its arrays of tokens, and of lengths."""
+
+    def build_array_nmt(lines: list[list[str]], vocab: Vocab, num_steps: int) -> tuple[Any, Any]:
+        """Return sentences, lists of tokens, as token indices (sentences, num_steps), and their lengths (sentences,).
+
+        Each ends with ``<eos>``, and is padded or cut off. Both are integers; in MXNet the indices are float32, as
+        in D2L. Raises TypeError if ``lines`` is not a list of lists or ``vocab`` no vocabulary, TypeError or
+        ValueError if ``num_steps`` is below 1.
+        """
+        tokens, lens = build_array(lines, vocab, num_steps)
+        return to_array(tokens), (to_lens or to_array)(lens)
+
+    return build_array_nmt
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ A case has arrays, and a kind, which determines what a program computes (tests/s
 direction of the gradients, and perhaps valid_lens, causal and score_bias. ``alibi`` adds distances, shape (queries,
 keys), and a bias: their product with the framework's slopes, negated. ``relative`` is dot-product attention with a
 bias: the products of queries and a table of vectors, one for each distance from -far to far, shape (2 far + 1, d).
-``rotary`` rotates X from an offset on, in either layout. ``encoding`` adds P to X.
+``rotary`` rotates X from an offset on, in either layout. ``encoding`` adds P to X. ``cached`` is causal self-attention
+of X without a cache, and with one, in chunks: its projections have no bias; ``window`` and ``num_sinks`` may be absent.
 """
 
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ def draw_cases(dtype: str) -> dict[str, Case]:
     bias, biases = (_bias(rng, *heads, NUM_QUERIES, NUM_KEYS) for heads in ((), (2, 5)))
     causal = np.array(1)
     relative = _relative(rng, far=2)
+    cached = dict(zip(("X", "direction"), rng.normal(size=(2, 2, 13, 48)), strict=True))
     cases = {
         **{f"heads_{n}": _attention(cross_inputs, n) for n in (1, 2, 5)},
         "valid_lens": _attention(cross_inputs, 5, valid_lens=per_query),
@@ -56,6 +58,11 @@ def draw_cases(dtype: str) -> dict[str, Case]:
         "halves": Case("rotary", rotary | {"halves": np.array(1)}),
         # An odd width; the answer for zeros is P.
         "P": Case("encoding", {"X": np.zeros((1, 1000, 101))}),
+        "cached": _cached(cached, num_kv_heads=6, rope=False),
+        "grouped": _cached(cached, num_kv_heads=2, rope=True),
+        # Windows are shorter than the text, and one ends within a chunk.
+        "window": _cached(cached, num_kv_heads=2, rope=True, window=5, num_sinks=0),
+        "sinks": _cached(cached, num_kv_heads=1, rope=True, window=4, num_sinks=2),
     }
     return {name: Case(case.kind, _round(case.arrays, dtype)) for name, case in cases.items()}
 
@@ -95,6 +102,17 @@ def _relative(rng: np.random.Generator, far: int) -> Arrays:
     widths = {"queries": 20, "keys": 20, "values": 25, "direction": 25}
     arrays = {name: rng.normal(size=(2, NUM_KEYS, width)) for name, width in widths.items()}
     return arrays | {"table": rng.normal(size=(2 * far + 1, widths["queries"]))}
+
+
+def _cached(inputs: Arrays, num_kv_heads: int, **options: int) -> Case:
+    """Return a case with six heads of width 8."""
+    num_hiddens, num_heads = inputs["X"].shape[-1], 6
+    weights = make_weights((num_hiddens, num_hiddens, num_hiddens), num_hiddens)
+    for name in ("W_k", "W_v"):
+        weights[name] = weights[name][:, : num_kv_heads * num_hiddens // num_heads]
+    options |= {"num_heads": num_heads, "num_kv_heads": num_kv_heads}
+    scalars = {name: np.array(int(value)) for name, value in options.items()}
+    return Case("cached", inputs | weights | scalars)
 
 
 def _round(arrays: Arrays, dtype: str) -> Arrays:

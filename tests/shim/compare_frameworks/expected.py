@@ -31,6 +31,8 @@ def answer(case: Case) -> Arrays:
             return _relative(**case.arrays)
         case "rotary":
             return _rotary(**case.arrays)
+        case "cached":
+            return _cached(case.arrays)
         case "encoding":
             return {"output": reference.positional_encoding(*case.arrays["X"].shape[1:])[None]}
     raise ValueError(case.kind)
@@ -62,6 +64,16 @@ def _rotary(X: Any, direction: Any, offset: Any, halves: Any, max_len: Any) -> A
     output = reference.rotary(X, positions, layout=layout)
     gradient = gradients.rotary_gradient(direction, positions, layout)
     return {"output": output} | _name_gradients({"X": gradient})
+
+
+def _cached(case: Arrays) -> Arrays:
+    masks = {name: int(case[name]) for name in ("window", "num_sinks") if name in case}
+    projections = {f"w_{role}": reference.Linear(case[f"W_{role}"]) for role in "qkvo"}
+    options: dict[str, Any] = {"num_heads": int(case["num_heads"]), "rope": bool(case["rope"])}
+    output, weights = reference.causal_self_attention(case["X"], **projections, **options, **masks)
+    gradient = gradients.causal_gradient(case, weights)
+    chunks = dict.fromkeys(("chunks_1", "chunks_3", "chunks_all"), output)
+    return {"output": output} | chunks | _name_gradients({"X": gradient})
 
 
 def _name_gradients(arrays: Arrays) -> Arrays:

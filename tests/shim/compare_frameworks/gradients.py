@@ -54,6 +54,28 @@ def multi_head_gradients(case: Arrays, weights: Array) -> Arrays:
     return gradients
 
 
+def causal_gradient(case: Arrays, weights: Array) -> Array:
+    """Return the gradient of causal self-attention with respect to X; ``weights`` is (batch, heads, steps, steps)."""
+    X, num_heads = case["X"], int(case["num_heads"])
+    positions, size = range(X.shape[1]), len(case["W_o"]) // num_heads
+    pooled = case["direction"] @ case["W_o"].T
+    rotated = ("queries", "keys") if case["rope"] else ()
+    gradient = np.zeros(X.shape)
+    for head in range(num_heads):
+        first = head * int(case["num_kv_heads"]) // num_heads * size
+        own, shared = slice(head * size, (head + 1) * size), slice(first, first + size)
+        columns = dict(zip(INPUTS, (own, shared, shared), strict=True))
+        matrices = {name: case[f"W_{name[0]}"][:, columns[name]] for name in INPUTS}
+        inputs = {name: X @ matrix for name, matrix in matrices.items()}
+        for name in rotated:
+            inputs[name] = reference.rotary(inputs[name], positions)
+        parts = head_gradients(pooled[..., own], **inputs, weights=weights[:, head])
+        for name in rotated:
+            parts[name] = rotary_gradient(parts[name], positions, "interleaved")
+        gradient += sum(parts[name] @ matrices[name].T for name in INPUTS)
+    return gradient
+
+
 def relative_gradients(
     direction: Array, queries: Array, keys: Array, values: Array, table: Array, weights: Array
 ) -> Arrays:

@@ -29,6 +29,10 @@ TITLES = {
         "interleaved": "RoPE, `interleaved`",
         "halves": "RoPE, `halves`",
         "P": "$P$",
+        "cached": "cache",
+        "grouped": "cache, grouped heads",
+        "window": "cache, window",
+        "sinks": "cache, window, sinks",
     },
     "zh-TW": {
         "heads_1": "1 個頭",
@@ -43,6 +47,10 @@ TITLES = {
         "interleaved": "RoPE，`interleaved`",
         "halves": "RoPE，`halves`",
         "P": "$P$",
+        "cached": "快取",
+        "grouped": "快取，分組查詢",
+        "window": "快取，視窗",
+        "sinks": "快取，視窗與 sink",
     },
 }
 

@@ -101,6 +101,33 @@ class Layer(ABC):
         return part
 
 
+class CachedLayer:
+    """A causal attention layer with its cache, called with the next tokens."""
+
+    def __init__(self, layer: Layer, cache: Any) -> None:
+        self.layer, self.cache = layer, cache
+
+    def __call__(self, X: NDArray[Any], valid_lens: NDArray[Any] | None = None) -> NDArray[Any]:
+        return self.layer(X, valid_lens, cache=self.cache)  # type: ignore[no-any-return]
+
+    @property
+    def lengths(self) -> Any:
+        return self.cache.lengths
+
+    @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """Copies of the keys, the values and the lengths."""
+        arrays = self.cache.keys, self.cache.values, self.cache.lengths
+        return [np.array(self.layer.to_numpy(x)) for x in arrays]
+
+    @property
+    def nbytes(self) -> int:
+        return self.cache.nbytes  # type: ignore[no-any-return]
+
+    def reset(self) -> None:
+        self.cache.reset()
+
+
 class Adapter(ABC):
     """The operations that tests and claims need of a framework, as most frameworks implement them."""
 
@@ -272,6 +299,15 @@ class Adapter(ABC):
 
     @abstractmethod
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer: ...
+
+    @abstractmethod
+    def build_causal(
+        self, *args: Any, weights: Arrays | None = None, dtype: str = "float64", **kwargs: Any
+    ) -> Layer:
+        """Make a ``CausalSelfAttention``, perhaps with weights named as in ``build_multi_head``."""
+
+    def make_cache(self, layer: Layer, batch_size: int, max_len: int) -> "CachedLayer":
+        return CachedLayer(layer, layer.layer.make_cache(batch_size, max_len))
 
     # Training
 
@@ -489,6 +525,23 @@ class Adapter(ABC):
         """Return the parameters of a model's scheme of positions."""
         names = [name for name in ("vectors", "numbers") if hasattr(model.scheme, name)]
         return {name: self.lesson_parameter(getattr(model.scheme, name)) for name in names}
+
+    def lesson_logits(self, model: Any, tokens: NDArray[Any]) -> NDArray[Any]:
+        """Return a language model's logits for whole texts."""
+        return np.asarray(self.layer(model)(tokens))
+
+    def lesson_matrices(self, layer: Any, names: Iterable[str]) -> Arrays:
+        """Return a layer's matrices by name."""
+        parameters = self.layer(layer).parameters
+        return {name: parameters(name)["weight"] for name in names}
+
+    def lesson_start(self, model: Any) -> NDArray[Any]:
+        """Return the vector of a model's start token."""
+        return self.lesson_parameter(model.start).ravel()
+
+    def lesson_way(self, way: Callable[[Any], Any], probs: NDArray[Any]) -> NDArray[Any]:
+        """Return the distribution that a lesson's way to choose makes of another."""
+        return np.asarray(self.to_numpy(way(self.tensor(probs))))
 
     def lesson_parameter(self, parameter: Any) -> NDArray[Any]:
         return np.asarray(self.to_numpy(parameter))

@@ -79,6 +79,28 @@ def compute_encoding(adapter: Adapter, case: Arrays) -> Arrays:
     return {"output": layer(case["X"])}
 
 
+def compute_cached(adapter: Adapter, case: Arrays) -> Arrays:
+    """Compute causal self-attention without a cache, and with one, in chunks of 1, 3 and all tokens."""
+    X, direction = case["X"], case["direction"]
+    batch, num_steps, num_hiddens = X.shape
+    masks = {name: int(case[name]) for name in ("window", "num_sinks") if name in case}
+    layer = adapter.build_causal(
+        num_hiddens,
+        int(case["num_heads"]),
+        num_kv_heads=int(case["num_kv_heads"]),
+        rope=bool(case["rope"]),
+        **masks,
+        weights={name: array for name, array in case.items() if name.startswith("W_")},
+        dtype=str(X.dtype),
+    )
+    answers = {"output": layer(X)} | name_gradients(["X"], layer.gradients(direction, X))
+    for name, size in {"1": 1, "3": 3, "all": num_steps}.items():
+        cache = adapter.make_cache(layer, batch, num_steps)
+        chunks = [cache(X[:, start : start + size]) for start in range(0, num_steps, size)]
+        answers[f"chunks_{name}"] = np.concatenate(chunks, axis=1)
+    return answers
+
+
 def name_gradients(names: list[str], gradients: list[Any]) -> Arrays:
     return {f"gradient_{name}": g for name, g in zip(names, gradients, strict=True)}
 
@@ -89,6 +111,7 @@ KINDS: dict[str, Callable[[Adapter, Arrays], Arrays]] = {
     "relative": compute_relative,
     "rotary": compute_rotary,
     "encoding": compute_encoding,
+    "cached": compute_cached,
 }
 
 

@@ -41,6 +41,7 @@ def resolve(adapter: Adapter, x: Any) -> Any:
 Call = tuple[Callable[[Adapter], Callable[..., Any]], Callable[[Adapter], tuple[Any, ...]]]
 
 X = tensor(np.linspace(-1, 1, 48).reshape(2, 3, 8), "float32")
+KEYS = tensor(np.linspace(-1, 1, 48).reshape(2, 2, 3, 4), "float32")
 TOKENS, LENS = tensor([[1, 2, 3], [4, 5, 6]], "int32"), tensor([1, 3], "int32")
 LOGITS, LABELS = tensor(np.eye(2, 3), "float32"), tensor([0, 2], "int32")
 VOCAB = instance("Vocab", ["a"], 0, ["<pad>", "<bos>", "<eos>"])
@@ -73,6 +74,7 @@ INPUTS: dict[str, tuple[Any, ...]] = {
     "MaskLM": (X, POSITIONS),
     "AddNorm": (X, X),
     "AdditiveAttention": (X, X, X, LENS),
+    "CausalSelfAttention": (X, LENS),
     "DotProductAttention": (X, X, X, LENS),
     "GRU": (X,),
     "MultiHeadAttention": (X, X, X, LENS),
@@ -89,6 +91,7 @@ LAYER_ARGS: dict[str, tuple[Any, ...]] = {
     "MaskLM": (7, 6),
     "NextSentencePred": (),
     "AdditiveAttention": (8, 0.0),
+    "CausalSelfAttention": (8, 2, 0.0),
     "DotProductAttention": (0.0,),
     "MultiHeadAttention": (8, 2, 0.0),
     "PositionalEncoding": (8, 0.0, 10),
@@ -203,6 +206,16 @@ def masked_call(name: str, *shape: int) -> Call:
         return attend
 
     return get, lambda adapter: (X, X, True, tensor(np.ones(shape), "float32"))
+
+
+def make_kv_cache(adapter: Adapter) -> Callable[..., Any]:
+    """Return what makes a cache: in JAX, a class method, since the class takes arrays."""
+    return getattr(adapter.d2l.KVCache, "create", adapter.d2l.KVCache)
+
+
+def predict_tokens(adapter: Adapter, tokens: Any, valid_lens: Any) -> Any:
+    """Return logits that depend on each token, for a vocabulary of three."""
+    return adapter.tensor(np.eye(3, dtype="float32")[adapter.to_numpy(tokens) % 3])
 
 
 def double(x: Any) -> Any:
@@ -411,6 +424,11 @@ GOOD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "evaluate_loss": (LINEAR_MODEL, BATCHES, Lazy(lambda adapter: adapter.d2l.squared_loss)),
     "extract": ("fra-eng.zip", "data"),
     "frozen_lake": (0,),
+    "generate": (
+        Lazy(lambda adapter: partial(predict_tokens, adapter)),
+        [[1, 2], [3]],
+        2,
+    ),
     "gpu": (0,),
     "hit_and_auc": ([3, 1, 2], [1], 2),
     "init_seq2seq": (ENCODER,),
@@ -445,6 +463,7 @@ GOOD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "multibox_prior": (X, [0.5], [1, 2]),
     "multibox_target": (ANCHORS, tensor([[[0, 0.1, 0.1, 0.5, 0.5]]], "float32")),
     "multiply_adds": (double, X),
+    "next_token_probs": (LOGITS,),
     "nms": (BOXES, tensor([0.9, 0.8, 0.7], "float32"), 0.5),
     "offset_boxes": (BOXES, BOXES, 1e-6),
     "offset_inverse": (BOXES, BOXES),
@@ -535,6 +554,15 @@ CALLS: dict[str, Call] = {
     "MultiHeadAttention, masks": masked_call("MultiHeadAttention", 2, 3, 3),
     "Accumulator.add": method_call("Accumulator", "add", (2,), 1, 2.0),
     "Animator.add": method_call("Animator", "add", (), 1, 2.0),
+    "CausalSelfAttention.make_cache": (
+        lambda adapter: layer_call("CausalSelfAttention")[0](adapter).make_cache,
+        lambda adapter: (2, 6),
+    ),
+    "KVCache": (make_kv_cache, lambda adapter: (2, 2, 4, 6)),
+    "KVCache.append": (
+        lambda adapter: make_kv_cache(adapter)(2, 2, 4, 6).append,
+        lambda adapter: (KEYS, KEYS, LENS),
+    ),
     "Classifier.accuracy": (
         lambda adapter: adapter.classifier_method("accuracy"),
         lambda adapter: (LOGITS, LABELS),

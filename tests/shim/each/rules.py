@@ -82,23 +82,24 @@ NOT_LISTS = 3, "no", None, OBJECT
 NOT_CALLABLES_OR_LISTS = 3, "no", None, [], OBJECT
 
 SIZES = """
-    alibi_slopes.num_heads batch_size embed_size eval_step feature_dim ffn_num_hiddens ffn_num_input
-    ffn_num_outputs groups height in_channels input_channels key_size max_len max_window_size min_threshold n
+    CausalSelfAttention.num_kv_heads alibi_slopes.num_heads batch_size embed_size eval_step feature_dim
+    ffn_num_hiddens ffn_num_input ffn_num_outputs groups head_size height in_channels input_channels key_size max_len max_window_size min_threshold n
     num_blks num_channels num_classes num_epochs num_examples num_feat num_heads num_hiddens
-    num_inputs num_items num_layers num_outputs num_steps num_train num_users num_val query_size r_min
-    steps value_size vocab_size width
+    num_inputs num_items num_kv_heads num_layers num_outputs num_steps num_train num_users num_val query_size r_min
+    steps value_size vocab_size width window
 """
 # Other integers from 1: no upper limit is tested, and some may also be None or a list.
 COUNTS = """
     every_n k max_epochs norm_shape r_max strides transpose_output.num_heads transpose_qkv.num_heads
-    load_data_fashion_mnist.resize load_data_nmt.num_examples
+    load_data_fashion_mnist.resize load_data_nmt.num_examples num_tokens top_k
 """
 COUNTS_FROM_0 = """
-    K min_freq num_gpus num_noise_words num_preds offset SyntheticRegressionData.num_val check_len.n hit_and_auc.k
-    print_ranges.digits
+    CausalSelfAttention.num_sinks K min_freq num_gpus num_noise_words num_preds num_sinks offset
+    SyntheticRegressionData.num_val check_len.n hit_and_auc.k print_ranges.digits
 """
 SHARES = "iou_threshold nms_threshold pos_threshold"
 INTEGER_FROM_0, INTEGER_FROM_1 = "an integer of at least 0", "an integer of at least 1"
+TEMPERATURE = "a number above 0; for greedy decoding, top_k=1"
 LAYER_OR_FUNCTION = "a layer or a function"
 VOCABULARY = "a vocabulary, such as a Vocab"
 DEVICES = "a list of devices, at least one"
@@ -112,12 +113,14 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "an integer of at least 2": "eta",
         "an integer": "max_tokens",
     }),
-    (("1", 1.5, True, OBJECT), show_value, {INTEGER_FROM_1: COUNTS, INTEGER_FROM_0: "seed tokenize_nmt.num_examples"}),
+    (("1", 1.5, True, OBJECT), show_value, {INTEGER_FROM_1: COUNTS, INTEGER_FROM_0: "seed stop tokenize_nmt.num_examples"}),
     (NOT_NUMBERS, show_value, {
         "a probability, from 0 to 1": "dropout",
         "a number": """learning_rate sigma bot_mul eps SGD.lr sgd.lr train_ch3.lr train_ch6.lr
         train_ch8.lr train_seq2seq.lr""",
         "a number above 0": "theta ls prefact",
+        TEMPERATURE: "temperature",
+        "a number above 0 and at most 1": "top_p min_p",
         "a finite number above 1": "base",
         "a finite number above 0": "position_scale",
         "a number of at least 0": "gradient_clip_val",
@@ -127,12 +130,12 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a number that float32 can represent": "value SyntheticRegressionData.b synthetic_data.b",
     }),
     (("no", 1.5, (), OBJECT), type_name, {
-        "True or False": "bias use_bias causal is_train use_random_iter use_1x1conv",
+        "True or False": "bias use_bias rope causal is_train use_random_iter use_1x1conv",
     }),
-    ((1,), type_name, {"True or False": "bias use_bias causal"}),  # others accept 0 and 1
+    ((1,), type_name, {"True or False": "bias use_bias rope causal"}),  # others accept 0 and 1
     (NOT_CALLABLES_OR_LISTS, show_value, {
         LAYER_OR_FUNCTION: """evaluator f f_grad forward_fn get_params init_state layer loss net net_D net_fn net_G
-        objective trainer_fn updater train_2d.trainer""",
+        objective predict trainer_fn updater train_2d.trainer""",
         "a model with an encoder and a decoder": "predict_seq2seq.net",
         VOCABULARY: "src_vocab tgt_vocab",
         "a pandas table with user_id, item_id, rating, timestamp": """
@@ -176,6 +179,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     (NOT_LISTS, type_name, {
         "a list of token indices": "corpus",
         "a list of lists of tokens": "build_array_nmt.lines",
+        "a list of lists of tokens, at least one": "prompts",
         "a list of lists of words": "get_centers_and_contexts.corpus subsample.sentences",
         "a list of lists of word indices": "all_contexts",
         "a list of tokens": "line tokens_a",
@@ -215,9 +219,9 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     (("n", OBJECT), show_dtype, {
         "an array of real numbers": """Animator.add.x Animator.add.y ProgressBoard.draw.x
         ProgressBoard.draw.y sampling_weights indices bbox bboxes x1 x2 matrices sizes ratios
-        plot.X plot.Y plot_ranges.x marks action"""
+        plot.X plot.Y plot_ranges.x marks action logits"""
     }),
-    ((3, "no", []), type_name, {"a tensor": "score_bias H"}),
+    ((3, "no", []), type_name, {"a tensor": "score_bias H", "a KVCache": "cache"}),
     ((3, None, []), show_value, {"the name of an MXNet optimizer, or an optimizer": "tr_name"}),
 ]
 # fmt: on
@@ -237,7 +241,7 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
     (numbers(0, -1), {INTEGER_FROM_1: f"{SIZES} {COUNTS}"}),
     (numbers(1, -1), {"an integer of at least 2": "eta"}),
     (numbers(HUGE_NUMBER), {"an integer of at most 2147483647": SIZES}),
-    (numbers(-1), {INTEGER_FROM_0: f"{COUNTS_FROM_0} seed tokenize_nmt.num_examples", f"gpu: {INTEGER_FROM_0}": "i"}),
+    (numbers(-1), {INTEGER_FROM_0: f"{COUNTS_FROM_0} seed stop tokenize_nmt.num_examples", f"gpu: {INTEGER_FROM_0}": "i"}),
     (numbers(128, HUGE_NUMBER), {"gpu: an integer of at most 127": "i"}),
     ({"8 with num_heads 3": 3}, {f"num_hiddens: {EQUAL_SHARES}": "num_heads transpose_qkv.num_heads"}),
     (numbers(-0.1, 1.5, 2, NAN), {
@@ -246,6 +250,13 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
         "a share, from 0 to 1": "valid_ratio test_ratio",
     }),
     (numbers(0, -1, NAN), {"a number above 0": "theta ls prefact", "a finite number above 0": "position_scale"}),
+    (numbers(0, -1, NAN, INFINITY), {TEMPERATURE: "temperature"}),
+    (numbers(0, -0.5, 1.5, NAN), {"a number above 0 and at most 1": "top_p min_p"}),
+    (numbers(4), {"at most 3, the size of the vocabulary": "top_k"}),
+    ({"3 with num_heads 2": 3}, {
+        "a divisor of num_heads, so that each serves equally many heads of queries": "CausalSelfAttention.num_kv_heads",
+    }),
+    ({"1 without a window": 1}, {"a window": "CausalSelfAttention.num_sinks"}),
     (numbers(1, 0.5, NAN, INFINITY), {"a finite number above 1": "base"}),
     (numbers(-1, NAN), {"a number of at least 0": "gradient_clip_val", "a standard deviation of at least 0": "noise"}),
     (numbers(1e39), {"a number that float32 can represent": "value SyntheticRegressionData.b synthetic_data.b"}),
@@ -264,6 +275,7 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
         "a list of words, at least one": "premise hypothesis",
         "a list of lists, at least one": "xlist ylist",
         "examples (center, context, noise words), at least one": "batchify.data",
+        "a list of lists of tokens, at least one": "prompts",
         "points (x1, x2), at least one": "show_trace_2d.results",
     }),
     ({"none": {}}, {
@@ -283,6 +295,7 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
 
 TOKENS = "BERTEncoder.tokens BERTModel.tokens Seq2SeqEncoder.X TransformerEncoder.X"
 LENGTHS = "shape (2,), a length per example, or (2, 3), one per query"
+TEXT_LENGTHS = "CausalSelfAttention.valid_lens KVCache.append.valid_lens"
 RANGES = {
     "tokens from 0 to 6, of a vocabulary of 7": f"{TOKENS}",
     "segments from 0 to 1, of two sentences": "segments",
@@ -291,20 +304,22 @@ RANGES = {
 }
 # fmt: off
 DEFECT_NEEDS: dict[str, dict[str, str]] = {
-    "below 0": {**RANGES, "lengths of at least 0": "valid_lens"},
-    "too large": RANGES,
+    "below 0": {
+        **RANGES, "lengths of at least 0": "valid_lens", "lengths from 0 to 3, the number of steps": TEXT_LENGTHS,
+    },
+    "too large": {**RANGES, "lengths from 0 to 3, the number of steps": TEXT_LENGTHS},
     "a list": {
         "a tensor": f"""
             queries keys values DotProductAttention.score_bias MultiHeadAttention.score_bias
             {TOKENS} segments pred_positions MaskLM.X PositionWiseFFN.X NextSentencePred.X
-            PositionalEncoding.X RotaryEncoding.X AddNorm.X AddNorm.Y inputs GRU.inputs GRU.X
+            PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X AddNorm.X AddNorm.Y inputs GRU.inputs GRU.X
             masked_softmax.X sequence_mask.X Y_hat squared_loss.y_hat squared_loss.y linreg.X
             linreg.w SyntheticRegressionData.w synthetic_data.w boxes boxes1 boxes2
             offset_boxes.anchors assigned_bb offset_inverse.anchors offset_inverse.offset_preds
             cls_probs multibox_target.anchors multibox_prior.data nms.boxes split_batch.X
             split_batch.y split_batch_multi_inputs.y positive negative transpose_qkv.X transpose_output.X check_shape.x update_D.X update_D.Z
             update_G.Z""",
-        "an integer tensor": "valid_lens valid_len Y",
+        "an integer tensor": f"valid_lens {TEXT_LENGTHS} valid_len Y",
         "queries: a tensor": "TransformerEncoderBlock.X",
         "a number that float32 can represent": "linreg.b",
         "a matrix of numbers, (rows, columns)": "corr2d.X corr2d.K",
@@ -316,12 +331,13 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
             DotProductAttention.score_bias MultiHeadAttention.score_bias""",
         "one floating-point dtype": """
             MaskLM.X PositionWiseFFN.X NextSentencePred.X PositionalEncoding.X RotaryEncoding.X
-            AddNorm.X AddNorm.Y GRU.inputs GRU.X masked_softmax.X Y_hat squared_loss.y_hat
+            CausalSelfAttention.X AddNorm.X AddNorm.Y GRU.inputs GRU.X masked_softmax.X Y_hat squared_loss.y_hat
             SyntheticRegressionData.w synthetic_data.w positive negative""",
         "X, w and b: one floating-point dtype": "linreg.X linreg.w",
+        "cache, keys and values: one floating-point dtype": "KVCache.append.keys KVCache.append.values",
     },
     "bools": {
-        "an integer dtype": f"valid_lens {TOKENS} segments pred_positions valid_len Y",
+        "an integer dtype": f"valid_lens {TEXT_LENGTHS} {TOKENS} segments pred_positions valid_len Y",
         "a dtype of numbers": "transpose_qkv.X transpose_output.X",
     },
     "fractions": {
@@ -340,11 +356,13 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "2 dimensions (batch, steps)": f"{TOKENS} segments MaskedSoftmaxCELoss.label",
         "2 dimensions (batch, predictions)": "pred_positions",
         "3 dimensions (batch, steps, vocab_size)": "pred",
-        "3 dimensions (batch, steps, features)": "MaskLM.X PositionalEncoding.X RotaryEncoding.X",
+        "3 dimensions (batch, steps, features)": """
+            MaskLM.X PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X""",
+        "4 dimensions (batch, kv heads, steps, features)": "KVCache.append.keys KVCache.append.values",
         "queries: 3 dimensions (batch, queries, features)": "TransformerEncoderBlock.X",
         "3 dimensions (steps, batch, features)": "GRU.inputs GRU.X",
         "3 dimensions (batch, queries, keys)": "masked_softmax.X",
-        "shape (2,), a length per example": "valid_len",
+        "shape (2,), a length per example": f"valid_len {TEXT_LENGTHS}",
         "as many labels as there are rows in Y_hat, of shape (2, 3)": "Y",
         "y: one number for each prediction": "squared_loss.y",
         "shape (features,) or (features, outputs)": "SyntheticRegressionData.w synthetic_data.w",
@@ -365,13 +383,20 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
     },
     "a dimension more": {
         f"{LENGTHS}": "valid_lens",
+        "shape (2,), a length per example": TEXT_LENGTHS,
+        "3 dimensions (batch, steps, features)": "CausalSelfAttention.X",
+        "4 dimensions (batch, kv heads, steps, features)": "KVCache.append.keys KVCache.append.values",
         "an image (...)": "colormap feature",
     },
     "no features": {
         "at least one feature": "queries",
         f"{LENGTHS}": "valid_lens",
         "at least one feature, in the last dimension": """
-            MaskLM.X PositionWiseFFN.X NextSentencePred.X""",
+            MaskLM.X PositionWiseFFN.X NextSentencePred.X CausalSelfAttention.X""",
+        "a last axis for the vocabulary": "logits",
+        "shape (2,), a length per example": TEXT_LENGTHS,
+        "shape (2, 2, steps, 4), to fit the cache": "KVCache.append.keys",
+        "shape (2, 2, 3, 4), to fit the cache": "KVCache.append.values",
         "a last dimension of 8": "PositionalEncoding.X RotaryEncoding.X",
         "queries: at least one feature": "TransformerEncoderBlock.X",
         "at least one step, example and feature": "GRU.inputs GRU.X",
@@ -394,7 +419,10 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "X and Y: equal shapes": "AddNorm.X AddNorm.Y",
         "positive and negative: equal shapes": "positive negative",
         "valid_len: shape (3,), a length per example": "sequence_mask.X",
-        "shape (2,), a length per example": "valid_len",
+        "valid_lens: shape (3,), a length per example": "CausalSelfAttention.X",
+        "shape (2,), a length per example": f"valid_len {TEXT_LENGTHS}",
+        "shape (2, 2, steps, 4), to fit the cache": "KVCache.append.keys",
+        "shape (2, 2, 3, 4), to fit the cache": "KVCache.append.values",
         "Y: as many labels as there are rows in Y_hat, of shape (3, 3)": "Y_hat",
         "as many labels as there are rows in Y_hat, of shape (2, 3)": "Y",
         "y: one label for each prediction": "accuracy.y accuracy.y_hat",
@@ -416,7 +444,9 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
     },
     "a column more": {
         "a last dimension of 8": """
-            MaskLM.X PositionalEncoding.X RotaryEncoding.X GRU.inputs GRU.X linreg.X""",
+            MaskLM.X PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X GRU.inputs GRU.X linreg.X""",
+        "shape (2, 2, steps, 4), to fit the cache": "KVCache.append.keys",
+        "shape (2, 2, 3, 4), to fit the cache": "KVCache.append.values",
         "...: a last dimension of 8": "TransformerEncoderBlock.X",
         "X and Y: equal shapes": "AddNorm.X AddNorm.Y",
         "a last dimension of 4": """
@@ -476,7 +506,7 @@ UNCHECKED: dict[str, str] = {
         "matplotlib's": """
             axes cmap figsize fmts legend show_images.imgs titles xlabel xlim xscale ylabel ylim yscale""",
         "the framework's": """
-            args device dtype kernel_init key kwargs name optimizer_D optimizer_G parent split_f
+            args device dtype kernel_init key kwargs name options optimizer_D optimizer_G parent split_f
             strategy trainable trainer_D trainer_G training""",
         "any truth value": "averaged save_attention_weights",
         "every other token is <unk>": "Vocab.[].tokens",

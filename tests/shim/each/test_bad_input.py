@@ -57,7 +57,7 @@ OTHER_ERRORS: dict[str, tuple[type[Exception], ...]] = {
 }
 
 # The position of the argument that sets how many items are made one by one: 2**40 would take forever.
-COUNT_ARGUMENT = {"get_negatives": 3, "load_data_ptb": 2, "predict_ch8": 1}
+COUNT_ARGUMENT = {"generate": 2, "get_negatives": 3, "load_data_ptb": 2, "predict_ch8": 1}
 
 
 def takes_forever(name: str, args: list[Any]) -> bool:

@@ -6,6 +6,10 @@ step and waits for its result: self-attention of ``BATCH`` sequences of ``mask.n
 ``HEADS`` heads and no dropout, and the gradients of the output's sum with respect to inputs and weights. Each layer
 gets the mask, prepared before the steps, in the fastest form that it accepts. Layers that do not support a mask are
 left out (upstream's supports no bias).
+
+``list_token_steps(n)`` returns functions as well, for the next token of a text that has n tokens: ``cached`` and
+``recomputed`` (causal self-attention of the shim with a cache, and for all n + 1 tokens), and ``own`` if the framework
+offers something for a cache. Each step forgets its token, so that the text does not grow.
 """
 
 from collections.abc import Callable
@@ -58,6 +62,11 @@ def make_optional_converter(
 
 def make_inputs(n: int) -> np.ndarray:
     return np.random.default_rng(0).normal(size=(BATCH, n, WIDTH)).astype("float32")
+
+
+def make_text(n: int) -> np.ndarray:
+    """Return one sequence of n vectors."""
+    return make_inputs(n)[:1]
 
 
 def make_lengths(n: int) -> np.ndarray:

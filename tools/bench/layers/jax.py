@@ -7,7 +7,15 @@ import jax
 import jax.numpy as jnp
 
 from d2l_compat import jax as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
+from tools.bench.layers import (
+    HEADS,
+    WIDTH,
+    Mask,
+    Step,
+    make_inputs,
+    make_optional_converter,
+    make_text,
+)
 
 to_array = make_optional_converter(jnp.asarray)
 
@@ -63,3 +71,52 @@ def attend_with_bias(
     query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array
 ) -> jax.Array:
     return nn.dot_product_attention(query, key, value, bias=mask)
+
+
+def list_token_steps(n: int) -> dict[str, Callable[[], Step]]:
+    X = jnp.asarray(make_text(n + 1))
+    last = X[:, n:]
+
+    def make_step(update: Callable[[Any], Any], state: Any) -> Step:
+        """Return a step that updates a cache in place."""
+        compiled = jax.jit(update, donate_argnums=0)
+
+        def run() -> None:
+            nonlocal state
+            state = jax.block_until_ready(compiled(state))
+
+        return run
+
+    def prepare_cached() -> Step:
+        layer = d2l.CausalSelfAttention(WIDTH, HEADS)
+        variables = layer.init(jax.random.key(0), last)
+        _, cache = layer.apply(variables, X[:, :n], cache=layer.make_cache(1, n + 1))
+
+        def update(state: Any) -> Any:
+            _, cache = state
+            new: Any  # for mypy, Flax's layers return anything
+            output, new = layer.apply(variables, last, cache=cache)
+            return output, new.replace(lengths=cache.lengths)
+
+        return make_step(update, (last, cache))
+
+    def prepare_recomputed() -> Step:
+        layer = d2l.CausalSelfAttention(WIDTH, HEADS)
+        variables = layer.init(jax.random.key(0), last)
+        compute = jax.jit(lambda X: layer.apply(variables, X))
+        return lambda: jax.block_until_ready(compute(X))
+
+    def prepare_own() -> Step:
+        layer = nn.MultiHeadDotProductAttention(HEADS, use_bias=False, decode=True)
+        variables = layer.init(jax.random.key(0), X)
+        index = jnp.full((), n, jnp.int32)
+
+        def update(state: Any) -> Any:
+            _, cache = state
+            read = {"params": variables["params"], "cache": cache | {"cache_index": index}}
+            output, changed = layer.apply(read, last, mutable="cache")
+            return output, changed["cache"]
+
+        return make_step(update, (last, variables["cache"]))
+
+    return {"cached": prepare_cached, "recomputed": prepare_recomputed, "own": prepare_own}

@@ -6,7 +6,15 @@ from d2l_compat import mxnet as d2l  # isort: skip
 from mxnet import autograd
 from mxnet import np as mx
 
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
+from tools.bench.layers import (
+    HEADS,
+    WIDTH,
+    Mask,
+    Step,
+    make_inputs,
+    make_optional_converter,
+    make_text,
+)
 
 to_array = make_optional_converter(mx.array)
 
@@ -41,3 +49,28 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     if mask.score_bias is not None:
         return {"shim": prepare_shim}
     return {"shim": prepare_shim, "upstream": prepare_upstream}
+
+
+def list_token_steps(n: int) -> dict[str, Callable[[], Step]]:
+    X = mx.array(make_text(n + 1))
+    last = X[:, n:]
+
+    def prepare_cached() -> Step:
+        layer = d2l.CausalSelfAttention(WIDTH, HEADS)
+        layer.initialize()
+        cache = layer.make_cache(1, n + 1)
+        layer(X[:, :n], None, cache)
+        lengths = cache.lengths
+
+        def run() -> object:
+            cache.lengths = lengths
+            return layer(last, None, cache).wait_to_read()
+
+        return run
+
+    def prepare_recomputed() -> Step:
+        layer = d2l.CausalSelfAttention(WIDTH, HEADS)
+        layer.initialize()
+        return lambda: layer(X).wait_to_read()
+
+    return {"cached": prepare_cached, "recomputed": prepare_recomputed}

@@ -5,7 +5,15 @@ import numpy as np
 import paddle
 
 from d2l_compat import paddle as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
+from tools.bench.layers import (
+    HEADS,
+    WIDTH,
+    Mask,
+    Step,
+    make_inputs,
+    make_optional_converter,
+    make_text,
+)
 
 to_tensor = make_optional_converter(paddle.to_tensor)
 
@@ -32,3 +40,33 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
         return make_step(layer, attn_mask=to_tensor(mask.additive_mask))
 
     return {"shim": prepare_shim, "own": prepare_own}
+
+
+def list_token_steps(n: int) -> dict[str, Callable[[], Step]]:
+    X = paddle.to_tensor(make_text(n + 1))
+    last = X[:, n:]
+
+    def prepare_cached() -> Step:
+        layer = d2l.CausalSelfAttention(WIDTH, HEADS)
+        cache = layer.make_cache(1, n + 1)
+        layer(X[:, :n], cache=cache)
+        lengths = cache.lengths
+
+        @paddle.no_grad()
+        def run() -> object:
+            cache.lengths = lengths
+            return np.asarray(layer(last, cache=cache))
+
+        return run
+
+    def prepare_recomputed() -> Step:
+        layer = d2l.CausalSelfAttention(WIDTH, HEADS)
+        return paddle.no_grad()(lambda: np.asarray(layer(X)))
+
+    def prepare_own() -> Step:
+        layer = paddle.nn.MultiHeadAttention(WIDTH, HEADS, bias_attr=False)
+        empty = layer.gen_cache(X)
+        _, cache = layer(X[:, :n], cache=empty)
+        return paddle.no_grad()(lambda: np.asarray(layer(last, cache=cache)[0]))
+
+    return {"cached": prepare_cached, "recomputed": prepare_recomputed, "own": prepare_own}

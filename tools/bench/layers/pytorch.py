@@ -6,7 +6,16 @@ import torch
 from torch import nn
 
 from d2l_compat import torch as d2l
-from tools.bench.layers import BATCH, HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
+from tools.bench.layers import (
+    BATCH,
+    HEADS,
+    WIDTH,
+    Mask,
+    Step,
+    make_inputs,
+    make_optional_converter,
+    make_text,
+)
 
 to_tensor = make_optional_converter(torch.tensor)
 
@@ -48,3 +57,45 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     if mask.score_bias is not None:
         return {"shim": prepare_shim, "own": prepare_own}
     return {"shim": prepare_shim, "upstream": prepare_upstream, "own": prepare_own}
+
+
+def list_token_steps(n: int) -> dict[str, Callable[[], Step]]:
+    X = torch.tensor(make_text(n + 1))
+    last = X[:, n:]
+
+    def prepare_cached() -> Step:
+        layer = d2l.CausalSelfAttention(WIDTH, HEADS)
+        cache = layer.make_cache(1, n + 1)
+        layer(X[:, :n], cache=cache)
+        lengths = cache.lengths
+
+        @torch.no_grad()
+        def run() -> None:
+            cache.lengths = lengths
+            layer(last, cache=cache)
+
+        return run
+
+    def prepare_recomputed() -> Step:
+        layer = d2l.CausalSelfAttention(WIDTH, HEADS)
+        return torch.no_grad()(lambda: layer(X))
+
+    def prepare_own() -> Step:
+        """Keep keys and values by hand, for PyTorch's function."""
+        W_q, W_k, W_v, W_o = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4))
+        keys, values = torch.ones(2, 1, HEADS, n + 1, WIDTH // HEADS)
+
+        def split(x: torch.Tensor) -> torch.Tensor:
+            return x.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+
+        @torch.no_grad()
+        def run() -> None:
+            keys[:, :, n:] = split(W_k(last))
+            values[:, :, n:] = split(W_v(last))
+            query = split(W_q(last))
+            pooled = nn.functional.scaled_dot_product_attention(query, keys, values)
+            W_o(pooled.transpose(1, 2).flatten(2))
+
+        return run
+
+    return {"cached": prepare_cached, "recomputed": prepare_recomputed, "own": prepare_own}

@@ -2,10 +2,19 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from d2l_compat import tensorflow as d2l
-from tools.bench.layers import HEADS, WIDTH, Mask, Step, make_inputs, make_optional_converter
+from tools.bench.layers import (
+    HEADS,
+    WIDTH,
+    Mask,
+    Step,
+    make_inputs,
+    make_optional_converter,
+    make_text,
+)
 
 to_tensor = make_optional_converter(tf.constant)
 
@@ -41,3 +50,26 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     if mask.score_bias is not None:
         return {"shim": prepare_shim}
     return {"shim": prepare_shim, "upstream": prepare_upstream, "own": prepare_own}
+
+
+def list_token_steps(n: int) -> dict[str, Callable[[], Step]]:
+    X = tf.constant(make_text(n + 1))
+    last = X[:, n:]
+
+    def prepare_cached() -> Step:
+        layer = d2l.CausalSelfAttention(WIDTH, HEADS)
+        cache = layer.make_cache(1, n + 1)
+        layer(X[:, :n], cache=cache)
+        lengths = cache.lengths
+
+        def run() -> object:
+            cache.lengths = lengths
+            return np.asarray(layer(last, cache=cache))
+
+        return run
+
+    def prepare_recomputed() -> Step:
+        layer = d2l.CausalSelfAttention(WIDTH, HEADS)
+        return lambda: np.asarray(layer(X))
+
+    return {"cached": prepare_cached, "recomputed": prepare_recomputed}

@@ -150,6 +150,51 @@ class Encoding(Layer):
             return np.asarray(self.layer.P)
 
 
+class Causal(Layer):
+    def __init__(self, layer: nn.Module, dtype: str, variables: dict[str, Any] | None) -> None:
+        super().__init__(layer, variables)
+        self.dtype = dtype
+
+
+def projection_variables(weights: adapter.Arrays | None) -> dict[str, Any] | None:
+    """Return a layer's variables, or None if there are no weights."""
+    if weights is None:
+        return None
+    names, parameters = {"W": "kernel", "b": "bias"}, {}
+    for name, array in weights.items():
+        projection = parameters.setdefault(f"W_{name[2]}", {})
+        projection[names[name[0]]] = tensor(array)
+    return {"params": parameters}
+
+
+def apply_cached(layer: nn.Module, variables: Any, X: Any, valid_lens: Any, cache: Any) -> Any:
+    return layer.apply(variables, X, valid_lens, cache=cache)
+
+
+class CachedLayer(adapter.CachedLayer):
+    """A causal attention layer with its newest cache.
+
+    Calls are jitted, which is faster than compiling each operation by itself. If the lengths do not fit, they are not
+    jitted: only an eager call knows the lengths, and raises an error.
+    """
+
+    apply_jitted = staticmethod(jax.jit(apply_cached, static_argnums=0))
+
+    def __call__(self, X: NDArray[Any], valid_lens: NDArray[Any] | None = None) -> NDArray[Any]:
+        slots, batch, num_steps = self.cache.slots, *X.shape[:2]
+        lens = np.full(batch, num_steps) if valid_lens is None else valid_lens
+        has_room = slots.is_rolling or max(self.lengths) + max(lens) <= slots.size
+        fits = has_room and ((lens >= 0) & (lens <= num_steps)).all()
+        apply = self.apply_jitted if fits else apply_cached
+        with enable_x64(True):
+            args = self.layer.layer, self.layer.variables, tensor(X), valid_lens, self.cache
+            output, self.cache = apply(*args)
+        return np.asarray(output)
+
+    def reset(self) -> None:
+        self.cache = self.cache.reset()
+
+
 class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
     train_with_trainer = staticmethod(train_with_trainer)
@@ -183,19 +228,27 @@ class Adapter(adapter.Adapter):
         **kwargs: Any,
     ) -> Layer:
         layer = d2l.MultiHeadAttention(*args, **kwargs)
-        if weights is None:
-            return Layer(layer)
-        names, parameters = {"W": "kernel", "b": "bias"}, {}
-        for name, array in weights.items():
-            projection = parameters.setdefault(f"W_{name[2]}", {})
-            projection[names[name[0]]] = tensor(array)
-        return Layer(layer, {"params": parameters})
+        return Layer(layer, projection_variables(weights))
 
     def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Encoding(d2l.PositionalEncoding(*args, **kwargs), dtype)
 
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, **kwargs))
+
+    def build_causal(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.CausalSelfAttention(*args, **kwargs)
+        return Causal(layer, dtype, projection_variables(weights))
+
+    def make_cache(self, layer: Layer, batch_size: int, max_len: int) -> CachedLayer:
+        with enable_x64(True):
+            return CachedLayer(layer, layer.layer.make_cache(batch_size, max_len, layer.dtype))
 
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         return nn.Dense(3)
@@ -307,6 +360,17 @@ class Adapter(adapter.Adapter):
         self, model: Any, layers: int | Iterable[str], tables: tuple[str, ...] = ("token", "place")
     ) -> tuple[adapter.Arrays, list[adapter.Arrays]]:
         return super().lesson_layers(_bind(model), layers, tables)
+
+    def lesson_logits(self, model: Any, tokens: NDArray[Any]) -> NDArray[Any]:
+        module, variables = model
+        logits, *_ = module.apply(variables, tokens)
+        return np.asarray(logits)
+
+    def lesson_matrices(self, layer: Any, names: Iterable[str]) -> adapter.Arrays:
+        return super().lesson_matrices(_bind(layer), names)
+
+    def lesson_start(self, model: Any) -> NDArray[Any]:
+        return super().lesson_start(_bind(model))
 
     def lesson_scheme(self, model: Any) -> adapter.Arrays:
         parameters = _bind(model).variables["params"].get("scheme", {})

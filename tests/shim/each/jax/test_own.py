@@ -34,6 +34,7 @@ LAYERS = {
     "short": SHORT_FORM,
     "long": LONG_FORM,
     "additive": d2l.AdditiveAttention(6, 0.5),
+    "causal": d2l.CausalSelfAttention(8, 4, 0.5, num_kv_heads=2, rope=True, window=3, num_sinks=1),
     "additive, with sizes": d2l.AdditiveAttention(5, 6, 7, 0.5),
     "encoder": d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0, use_bias=True),
     "encoder block": d2l.TransformerEncoderBlock(8, 16, 2, 0.0),

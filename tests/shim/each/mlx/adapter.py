@@ -48,7 +48,7 @@ class Layer(adapter.Layer):
     def randomize(self, *inputs: Any) -> None:
         self(*inputs)
         mx.random.seed(0)
-        self.layer.apply(lambda array: 0.5 * mx.random.normal(array.shape))
+        self.layer.apply(lambda array: (0.5 * mx.random.normal(array.shape)).astype(array.dtype))
 
     @property
     def parameter_names(self) -> list[str]:
@@ -84,6 +84,13 @@ class Layer(adapter.Layer):
 tensor, to_numpy = Layer.tensor, Layer.to_numpy
 
 
+def load_projections(layer: nn.Module, weights: adapter.Arrays) -> None:
+    names = {"W": "weight", "b": "bias"}
+    layer.load_weights(
+        [(f"W_{name[2]}.{names[name[0]]}", tensor(x.T)) for name, x in weights.items()]
+    )
+
+
 class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
     Block, Embedding, Linear = nn.Module, nn.Embedding, nn.Linear
@@ -109,10 +116,7 @@ class Adapter(adapter.Adapter):
             # With the short signature, the first call makes the parameters.
             inputs = [mx.zeros((1, 1, len(weights[f"W_{role}"]))) for role in "qkv"]
             layer(*inputs)
-            names = {"W": "weight", "b": "bias"}
-            layer.load_weights(
-                [(f"W_{name[2]}.{names[name[0]]}", tensor(x.T)) for name, x in weights.items()]
-            )
+            load_projections(layer, weights)
         layer.set_dtype(getattr(mx, dtype))
         return Layer(layer)
 
@@ -123,6 +127,19 @@ class Adapter(adapter.Adapter):
 
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, **kwargs))
+
+    def build_causal(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.CausalSelfAttention(*args, **kwargs)
+        if weights is not None:
+            load_projections(layer, weights)
+        layer.set_dtype(getattr(mx, dtype))
+        return Layer(layer)
 
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         net = nn.Linear(inputs, 3)

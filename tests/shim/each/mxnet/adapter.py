@@ -48,7 +48,8 @@ class Layer(adapter.Layer):
         return [x.grad.asnumpy() for x in floats]
 
     def randomize(self, *inputs: Any) -> None:
-        self.layer.initialize(force_reinit=True)  # encoders are initialized already
+        # Encoders are initialized already. MXNet's random initializers have single precision only.
+        self.layer.initialize(init.Zero(), force_reinit=True)
         self(*inputs)
         rng = np.random.default_rng(0)
         for parameter in self.layer.collect_params().values():
@@ -90,6 +91,15 @@ class Layer(adapter.Layer):
 tensor, to_numpy = Layer.tensor, Layer.to_numpy
 
 
+def initialize_projections(layer: nn.Block, weights: adapter.Arrays | None) -> Layer:
+    # MXNet's other initializers have single precision only.
+    layer.initialize(init.Orthogonal())
+    kinds = {"W": "weight", "b": "bias"}
+    for name, array in (weights or {}).items():
+        getattr(getattr(layer, f"W_{name[2]}"), kinds[name[0]]).set_data(tensor(array.T))
+    return Layer(layer)
+
+
 class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, Descent()
     Block, Embedding = nn.Block, nn.Embedding
@@ -126,12 +136,7 @@ class Adapter(adapter.Adapter):
     ) -> Layer:
         layer = d2l.MultiHeadAttention(*args, **kwargs)
         layer.cast(dtype)
-        # MXNet's other initializers have single precision only.
-        layer.initialize(init.Orthogonal())
-        kinds = {"W": "weight", "b": "bias"}
-        for name, array in (weights or {}).items():
-            getattr(getattr(layer, f"W_{name[2]}"), kinds[name[0]]).set_data(tensor(array.T))
-        return Layer(layer)
+        return initialize_projections(layer, weights)
 
     def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         layer = d2l.PositionalEncoding(*args, **kwargs)
@@ -142,6 +147,17 @@ class Adapter(adapter.Adapter):
         layer = d2l.RotaryEncoding(*args, **kwargs)
         layer.cast(dtype)
         return Layer(layer)
+
+    def build_causal(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.CausalSelfAttention(*args, **kwargs)
+        layer.cast(dtype)
+        return initialize_projections(layer, weights)
 
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Block:
         net = nn.Dense(3, in_units=inputs)

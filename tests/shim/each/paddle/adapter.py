@@ -51,7 +51,7 @@ class Layer(adapter.Layer):
         self(*inputs)
         paddle.seed(0)
         for parameter in self.layer.parameters():
-            parameter.set_value(paddle.randn(parameter.shape) * 0.5)
+            parameter.set_value(paddle.randn(parameter.shape, parameter.dtype) * 0.5)
 
     @property
     def parameter_names(self) -> list[str]:
@@ -92,6 +92,15 @@ def seed(number: int) -> None:
     nn.initializer.set_global_initializer(None)  # the lesson sets one
 
 
+def load_projections(layer: nn.Layer, weights: adapter.Arrays) -> None:
+    names = {"W": "weight", "b": "bias"}
+    missing, unexpected = layer.set_state_dict(
+        {f"W_{name[2]}.{names[name[0]]}": tensor(x) for name, x in weights.items()}
+    )
+    assert not missing
+    assert not unexpected
+
+
 class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, Descent()
     Block, Embedding, Linear = nn.Layer, nn.Embedding, nn.Linear
@@ -114,12 +123,7 @@ class Adapter(adapter.Adapter):
             # With the short signature, the first call determines the sizes.
             sizes = [weights[name].shape[0] for name in ("W_q", "W_k", "W_v")]
             layer(*(paddle.zeros([1, 1, size], dtype) for size in sizes))
-            names = {"W": "weight", "b": "bias"}
-            missing, unexpected = layer.set_state_dict(
-                {f"W_{name[2]}.{names[name[0]]}": tensor(x) for name, x in weights.items()}
-            )
-            assert not missing
-            assert not unexpected
+            load_projections(layer, weights)
         return Layer(layer)
 
     def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
@@ -127,6 +131,18 @@ class Adapter(adapter.Adapter):
 
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, **kwargs).to(dtype=dtype))
+
+    def build_causal(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.CausalSelfAttention(*args, **kwargs).to(dtype=dtype)
+        if weights is not None:
+            load_projections(layer, weights)
+        return Layer(layer)
 
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Layer:
         net = nn.Linear(inputs, 3)

@@ -78,6 +78,15 @@ class Layer(adapter.Layer):
 tensor, to_numpy = Layer.tensor, Layer.to_numpy
 
 
+def load_projections(layer: nn.Module, weights: adapter.Arrays | None) -> Layer:
+    names = {"W": "weight", "b": "bias"}
+    layer.load_state_dict(
+        {f"W_{name[2]}.{names[name[0]]}": tensor(x.T) for name, x in (weights or {}).items()},
+        strict=weights is not None,
+    )
+    return Layer(layer)
+
+
 class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, Descent()
     Block, Embedding, Linear = nn.Module, nn.Embedding, nn.Linear
@@ -96,18 +105,23 @@ class Adapter(adapter.Adapter):
         **kwargs: Any,
     ) -> Layer:
         layer = d2l.MultiHeadAttention(*args, **kwargs).to(getattr(torch, dtype))
-        names = {"W": "weight", "b": "bias"}
-        layer.load_state_dict(
-            {f"W_{name[2]}.{names[name[0]]}": tensor(x.T) for name, x in (weights or {}).items()},
-            strict=weights is not None,
-        )
-        return Layer(layer)
+        return load_projections(layer, weights)
 
     def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.PositionalEncoding(*args, **kwargs).to(getattr(torch, dtype)))
 
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, **kwargs).to(getattr(torch, dtype)))
+
+    def build_causal(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.CausalSelfAttention(*args, **kwargs).to(getattr(torch, dtype))
+        return load_projections(layer, weights)
 
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         net = nn.Linear(inputs, 3)

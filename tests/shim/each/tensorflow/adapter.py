@@ -85,6 +85,12 @@ class Layer(adapter.Layer):
 tensor, to_numpy = Layer.tensor, Layer.to_numpy
 
 
+def load_projections(layer: keras.layers.Layer, weights: adapter.Arrays) -> None:
+    for role in "qkvo":
+        arrays = [weights[name] for name in (f"W_{role}", f"b_{role}") if name in weights]
+        getattr(layer, f"W_{role}").set_weights(arrays)
+
+
 class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, Descent()
     Block, Embedding = keras.layers.Layer, keras.layers.Embedding
@@ -127,9 +133,7 @@ class Adapter(adapter.Adapter):
         if weights is not None:
             if not layer.built:
                 layer.build(*((None, None, len(weights[f"W_{role}"])) for role in "qkv"))
-            for role in "qkvo":
-                arrays = [weights[name] for name in (f"W_{role}", f"b_{role}") if name in weights]
-                getattr(layer, f"W_{role}").set_weights(arrays)
+            load_projections(layer, weights)
         return Layer(layer)
 
     def build_encoding(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
@@ -137,6 +141,19 @@ class Adapter(adapter.Adapter):
 
     def build_rotary(self, *args: Any, dtype: str = "float64", **kwargs: Any) -> Layer:
         return Layer(d2l.RotaryEncoding(*args, dtype=dtype, **kwargs))
+
+    def build_causal(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.CausalSelfAttention(*args, dtype=dtype, **kwargs)
+        if weights is not None:
+            layer.build((None, None, len(weights["W_q"])))
+            load_projections(layer, weights)
+        return Layer(layer)
 
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> keras.layers.Layer:
         net = keras.layers.Dense(3)

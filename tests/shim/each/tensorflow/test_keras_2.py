@@ -10,8 +10,8 @@ import pytest
 from d2l_compat.tensorflow._keras import IS_KERAS_2
 from tools.weave.lessons import ROOT
 
-# Tests of what D2L's pages use; they pass with both versions.
-FILES = "attention", "models", "recurrent", "training", "transformer"
+# These tests pass with both versions.
+FILES = "attention", "generation", "models", "recurrent", "training", "transformer"
 
 pytestmark = [
     pytest.mark.release,

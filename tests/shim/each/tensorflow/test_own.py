@@ -44,6 +44,9 @@ LAYERS: dict[str, LayerCall] = {
     "dot product": layer_call(d2l.DotProductAttention, 0.25),
     "encoding": layer_call(d2l.PositionalEncoding, 7, 0.25, 20),
     "rotary": layer_call(d2l.RotaryEncoding, 6, 20, **ROTARY),
+    "causal": layer_call(
+        d2l.CausalSelfAttention, 8, 4, 0.5, num_kv_heads=2, rope=True, window=3, num_sinks=1
+    ),
     "additive": layer_call(d2l.AdditiveAttention, 8, 0.5),
     "additive, long": layer_call(d2l.AdditiveAttention, 5, 6, 8, 0.5),
     "position-wise": layer_call(d2l.PositionWiseFFN, 5, 6, 7),

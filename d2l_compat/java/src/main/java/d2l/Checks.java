@@ -4,12 +4,15 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.core.Linear;
 
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
+import java.util.stream.LongStream;
 import java.util.stream.Stream;
 
 /**
@@ -172,12 +175,15 @@ final class Checks {
         }
     }
 
+    private static void integerType(String what, NDArray array) {
+        if (!array.getDataType().isInteger()) {
+            throw error(what, "dtype " + dtypeName(array.getDataType()), "an integer dtype");
+        }
+    }
+
     /** Checks for integers of shape (batch) or (batch, queries). */
     static void validLens(NDArray validLens, long batch, long numQueries) {
-        if (!validLens.getDataType().isInteger()) {
-            String got = "dtype " + dtypeName(validLens.getDataType());
-            throw error("validLens", got, "an integer dtype");
-        }
+        integerType("validLens", validLens);
         Shape shape = validLens.getShape();
         Shape perExample = new Shape(batch);
         Shape perQuery = new Shape(batch, numQueries);
@@ -187,10 +193,112 @@ final class Checks {
         }
     }
 
-    static void validLensRange(long length, long numKeys) {
-        if (length < 0 || length > numKeys) {
-            String need = "lengths from 0 to %s, the number of keys".formatted(numKeys);
+    /** Checks a length; {@code unit} says what there are {@code largest} of. */
+    static void lengthRange(long length, long largest, String unit) {
+        if (length < 0 || length > largest) {
+            String need = "lengths from 0 to %s, the number of %s".formatted(largest, unit);
             throw error("validLens", "a length of " + length, need);
+        }
+    }
+
+    /** Checks the arguments of causal self-attention, but for the dropout. */
+    static void causalSizes(
+            int numHiddens,
+            int numHeads,
+            int numKvHeads,
+            boolean rope,
+            Integer window,
+            int numSinks) {
+        heads(numHiddens, numHeads);
+        integer("numKvHeads", numKvHeads, 1);
+        if (numHeads % numKvHeads != 0) {
+            throw error(
+                    "numKvHeads",
+                    "%s with numHeads %s".formatted(numKvHeads, numHeads),
+                    "a divisor of numHeads, so that each serves equally many heads of queries");
+        }
+        window(window, numSinks);
+        if (numSinks > 0 && window == null) {
+            throw error("numSinks", numSinks + " without a window", "a window");
+        }
+        int headSize = numHiddens / numHeads;
+        if (rope && headSize % 2 != 0) {
+            String got = "true with %s features per head".formatted(headSize);
+            throw error("rope", got, "an even number of features per head");
+        }
+    }
+
+    /** Checks a window, of which null means none. */
+    static void window(Integer window, int numSinks) {
+        if (window != null) {
+            integer("window", window, 1);
+        }
+        integer("numSinks", numSinks, 0);
+    }
+
+    /** Checks that an array has the dtype of a projection's weights. */
+    static void weightType(String what, NDArray array, Linear projection) {
+        Parameter weight = projection.getDirectParameters().get("weight");
+        DataType type = weight.getArray().getDataType();
+        if (array.getDataType() != type) {
+            throw error(
+                    what,
+                    "dtype " + dtypeName(array.getDataType()),
+                    dtypeName(type) + ", as the layer's weights are; convert one of the two");
+        }
+    }
+
+    static void steps(String what, Shape shape, long numSteps) {
+        if (numSteps == 0) {
+            throw error(what, "shape " + shape, "at least one step");
+        }
+    }
+
+    /** Checks new keys and values for a cache, by its keys' shape. */
+    static void cacheShapes(Shape keys, Shape values, Shape cache) {
+        rank("keys", keys, "batch", "kv heads", "steps", "features");
+        rank("values", values, "batch", "kv heads", "steps", "features");
+        long numSteps = keys.get(2);
+        steps("keys", keys, numSteps);
+        cacheShape("keys", keys, cache, numSteps, "steps");
+        cacheShape("values", values, cache, numSteps, String.valueOf(numSteps));
+    }
+
+    private static void cacheShape(
+            String what, Shape shape, Shape cache, long numSteps, String steps) {
+        if (!shape.equals(new Shape(cache.get(0), cache.get(1), numSteps, cache.get(3)))) {
+            String need = "shape (%s, %s, %s, %s), to fit the cache";
+            throw error(
+                    what,
+                    "shape " + shape,
+                    need.formatted(cache.get(0), cache.get(1), steps, cache.get(3)));
+        }
+    }
+
+    /** Returns a length for each example; null means all steps. */
+    static long[] textLens(NDArray validLens, int batch, long numSteps) {
+        if (validLens == null) {
+            return textLens((long[]) null, batch, numSteps);
+        }
+        integerType("validLens", validLens);
+        textLensShape(validLens.getShape(), batch);
+        return textLens(MaskedSoftmax.toLongArray(validLens), batch, numSteps);
+    }
+
+    /** Returns a length for each example; null means all steps. */
+    static long[] textLens(long[] validLens, int batch, long numSteps) {
+        if (validLens == null) {
+            return LongStream.generate(() -> numSteps).limit(batch).toArray();
+        }
+        textLensShape(new Shape(validLens.length), batch);
+        LongStream.of(validLens).forEach(each -> lengthRange(each, numSteps, "steps"));
+        return validLens;
+    }
+
+    private static void textLensShape(Shape shape, int batch) {
+        if (!shape.equals(new Shape(batch))) {
+            String need = "shape %s, a length per example".formatted(new Shape(batch));
+            throw error("validLens", "shape " + shape, need);
         }
     }
 

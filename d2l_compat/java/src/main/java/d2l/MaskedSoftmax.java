@@ -95,7 +95,7 @@ public final class MaskedSoftmax {
     private static long[] checkedLengths(NDArray validLens, Shape scores) {
         Checks.validLens(validLens, scores.get(0), scores.get(1));
         long[] lengths = toLongArray(validLens);
-        LongStream.of(lengths).forEach(each -> Checks.validLensRange(each, scores.get(2)));
+        LongStream.of(lengths).forEach(each -> Checks.lengthRange(each, scores.get(2), "keys"));
         return lengths;
     }
 
@@ -111,7 +111,7 @@ public final class MaskedSoftmax {
         return causal;
     }
 
-    private static long[] toLongArray(NDArray integers) {
+    static long[] toLongArray(NDArray integers) {
         try (NDArray longs = integers.toType(DataType.INT64, true)) {
             return longs.toLongArray();
         }

@@ -9,6 +9,7 @@ import ai.djl.nn.AbstractBlock;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.core.Linear;
 import ai.djl.training.ParameterStore;
+import ai.djl.training.initializer.Initializer;
 import ai.djl.training.initializer.XavierInitializer;
 import ai.djl.training.initializer.XavierInitializer.FactorType;
 import ai.djl.training.initializer.XavierInitializer.RandomType;
@@ -26,6 +27,11 @@ import ai.djl.util.PairList;
  * scoreBias} of shape (queries, keys), (heads, queries, keys) or (batch, heads, queries, keys).
  */
 public final class MultiHeadAttention extends AbstractBlock {
+
+    // From -1/√n to 1/√n, as in PyTorch. DJL's default range is wider: with it, the softmax would
+    // start nearly one-hot.
+    static final Initializer INITIALIZER =
+            new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1);
 
     // The names are those of the formulas.
     public final Linear W_q;
@@ -107,13 +113,10 @@ public final class MultiHeadAttention extends AbstractBlock {
         W_k = addChildBlock("W_k", projection(numHiddens, bias));
         W_v = addChildBlock("W_v", projection(numHiddens, bias));
         W_o = addChildBlock("W_o", projection(numHiddens, bias));
-        // From -1/√n to 1/√n, as in PyTorch. DJL's default range is wider: with it, the softmax
-        // would start nearly one-hot.
-        setInitializer(
-                new XavierInitializer(RandomType.UNIFORM, FactorType.IN, 1), Parameter.Type.WEIGHT);
+        setInitializer(INITIALIZER, Parameter.Type.WEIGHT);
     }
 
-    private static Linear projection(int numHiddens, boolean bias) {
+    static Linear projection(int numHiddens, boolean bias) {
         return Linear.builder().setUnits(numHiddens).optBias(bias).build();
     }
 
@@ -162,7 +165,7 @@ public final class MultiHeadAttention extends AbstractBlock {
         return new NDList(project(W_o, transposeOutput(pooled), parameterStore, training));
     }
 
-    private static NDArray project(
+    static NDArray project(
             Linear projection, NDArray X, ParameterStore parameterStore, boolean training) {
         return projection.forward(parameterStore, new NDList(X), training).head();
     }

@@ -9,6 +9,7 @@ import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
 
 import java.util.Arrays;
+import java.util.stream.IntStream;
 
 /**
  * Rotary position embedding of queries and keys: RoPE, Su et al. (2021).
@@ -34,6 +35,8 @@ public final class RotaryEncoding extends AbstractBlock {
         HALVES
     }
 
+    static final double BASE = 10000;
+
     private final int numHiddens;
     private final int maxLen;
     private final Layout layout;
@@ -46,7 +49,7 @@ public final class RotaryEncoding extends AbstractBlock {
 
     /** Makes a layer with the paper's base and layout. */
     public RotaryEncoding(int numHiddens, int maxLen) {
-        this(numHiddens, maxLen, 10000, Layout.INTERLEAVED, 1);
+        this(numHiddens, maxLen, BASE, Layout.INTERLEAVED, 1);
     }
 
     /**
@@ -66,20 +69,20 @@ public final class RotaryEncoding extends AbstractBlock {
         this.numHiddens = numHiddens;
         this.maxLen = maxLen;
         this.layout = layout;
-        this.table = rotations(numHiddens, maxLen, base, positionScale);
+        double[] positions =
+                IntStream.range(0, maxLen).mapToDouble(i -> positionScale * i).toArray();
+        this.table = rotations(positions, numHiddens, base);
     }
 
     /** Returns the cosines by position (row) and pair (column), row by row, then the sines. */
-    private static double[] rotations(
-            int numHiddens, int maxLen, double base, double positionScale) {
+    static double[] rotations(double[] positions, int numHiddens, double base) {
         int numPairs = numHiddens / 2;
-        int numCosines = maxLen * numPairs;
+        int numCosines = positions.length * numPairs;
         double[] table = new double[2 * numCosines];
         for (int i = 0; i < numCosines; i++) {
-            int position = i / numPairs;
             int pair = i % numPairs;
             double speed = Math.pow(base, -(2 * pair) / (double) numHiddens);
-            double angle = positionScale * position * speed;
+            double angle = positions[i / numPairs] * speed;
             table[i] = Math.cos(angle);
             table[numCosines + i] = Math.sin(angle);
         }
@@ -103,27 +106,29 @@ public final class RotaryEncoding extends AbstractBlock {
             PairList<String, Object> params) {
         int offset = PositionalEncoding.checkedOffset(inputs, numHiddens, maxLen);
         NDArray X = inputs.head();
-        long batch = X.getShape().get(0);
-        long steps = X.getShape().get(1);
-        boolean isHalves = layout == Layout.HALVES;
-        int numPairs = numHiddens / 2;
-        // The features split into two axes; `axis` is the one along which the two of a pair lie.
-        int axis = isHalves ? 2 : 3;
-        NDArray split =
-                isHalves
-                        ? X.reshape(batch, steps, 2, numPairs)
-                        : X.reshape(batch, steps, numPairs, 2);
-        NDList parts = split.split(2, axis);
-        NDArray x = parts.get(0).squeeze(axis);
-        NDArray y = parts.get(1).squeeze(axis);
+        int steps = (int) X.getShape().get(1);
         // Made in each call, with X's dtype and on X's device, which may differ from its manager's.
         try (NDManager scratch = X.getManager().newSubManager(X.getDevice())) {
-            NDArray cos = tableRows(offset, (int) steps, scratch, X);
-            NDArray sin = tableRows(maxLen + offset, (int) steps, scratch, X);
-            NDArray first = x.mul(cos).sub(y.mul(sin));
-            NDArray second = x.mul(sin).add(y.mul(cos));
-            return new NDList(first.stack(second, axis).reshape(X.getShape()));
+            NDArray cos = tableRows(offset, steps, scratch, X);
+            NDArray sin = tableRows(maxLen + offset, steps, scratch, X);
+            return new NDList(rotate(X, cos, sin, layout));
         }
+    }
+
+    /** Rotates the pairs of the last axis; the cosines and sines have one number for each pair. */
+    static NDArray rotate(NDArray X, NDArray cos, NDArray sin, Layout layout) {
+        boolean isHalves = layout == Layout.HALVES;
+        int last = X.getShape().dimension() - 1;
+        long numPairs = X.getShape().get(last) / 2;
+        // The features split into two axes; `axis` is the one along which the two of a pair lie.
+        int axis = isHalves ? last : last + 1;
+        Shape pairs = isHalves ? new Shape(2, numPairs) : new Shape(numPairs, 2);
+        NDList parts = X.reshape(X.getShape().slice(0, last).addAll(pairs)).split(2, axis);
+        NDArray x = parts.get(0).squeeze(axis);
+        NDArray y = parts.get(1).squeeze(axis);
+        NDArray first = x.mul(cos).sub(y.mul(sin));
+        NDArray second = x.mul(sin).add(y.mul(cos));
+        return first.stack(second, axis).reshape(X.getShape());
     }
 
     /** Returns rows of the table, of which the first {@code maxLen} are cosines. */
@@ -131,10 +136,14 @@ public final class RotaryEncoding extends AbstractBlock {
         int numPairs = numHiddens / 2;
         int start = firstRow * numPairs;
         double[] rows = Arrays.copyOfRange(table, start, start + numRows * numPairs);
-        NDArray P = manager.create(rows, new Shape(numRows, numPairs));
+        return create(rows, new Shape(numRows, numPairs), manager, X);
+    }
+
+    /** Makes an array of X's dtype. */
+    static NDArray create(double[] numbers, Shape shape, NDManager manager, NDArray X) {
         // Copy the array even if it is double already: DJL keeps the rows in Java's memory and may
         // release them before the gradient is computed.
-        return P.toType(X.getDataType(), false).duplicate();
+        return manager.create(numbers, shape).toType(X.getDataType(), false).duplicate();
     }
 
     @Override

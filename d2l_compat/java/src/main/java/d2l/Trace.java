@@ -91,6 +91,15 @@ public final class Trace {
         return List.of();
     }
 
+    /** Returns the array that a proxy forwards to; an array that is no proxy is returned as it is. */
+    static NDArray unwatch(NDArray array) {
+        if (array instanceof Proxy
+                && Proxy.getInvocationHandler(array) instanceof Handler handler) {
+            return (NDArray) handler.target;
+        }
+        return array;
+    }
+
     private <T> T proxy(Class<T> type, Object target, List<Product> sources) {
         ClassLoader loader = Trace.class.getClassLoader();
         Handler handler = new Handler(target, sources);

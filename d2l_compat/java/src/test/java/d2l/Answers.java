@@ -103,6 +103,7 @@ final class Answers {
             case "alibi" -> AttentionAnswers.alibi(testCase);
             case "relative" -> AttentionAnswers.relative(testCase);
             case "rotary" -> rotary(testCase);
+            case "cached" -> CachedAnswers.cached(testCase);
             case "encoding" -> encoding(testCase);
             default -> throw new IllegalArgumentException(kind);
         }

@@ -106,7 +106,7 @@ final class AttentionAnswers {
         return layer;
     }
 
-    private static void load(Linear projection, String name, NDArray array) {
+    static void load(Linear projection, String name, NDArray array) {
         array.copyTo(projection.getDirectParameters().get(name).getArray());
     }
 

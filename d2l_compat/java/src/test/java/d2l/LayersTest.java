@@ -68,7 +68,7 @@ class LayersTest extends ArrayTestBase {
     }
 
     /** Returns x W + b for one vector; DJL's weights are (outputs, inputs). */
-    private static double[] project(Linear layer, double[] x) {
+    static double[] project(Linear layer, double[] x) {
         NDArray weight = layer.getDirectParameters().get("weight").getArray();
         boolean hasBias = layer.getDirectParameters().contains("bias");
         NDArray bias = hasBias ? layer.getDirectParameters().get("bias").getArray() : null;
@@ -84,7 +84,7 @@ class LayersTest extends ArrayTestBase {
                 .toArray();
     }
 
-    private static double[][] project(Linear layer, NDArray X) {
+    static double[][] project(Linear layer, NDArray X) {
         return IntStream.range(0, (int) X.getShape().get(0))
                 .mapToObj(i -> project(layer, X.get(i).toDoubleArray()))
                 .toArray(double[][]::new);
