@@ -161,7 +161,7 @@ def apply(module, variables, *inputs, method=None, **options):
 
 
 def run_in_chunks(attention, X, sizes, cache):
-    """Return the outputs for texts that are read some tokens at a time, and the cache."""
+    """Return the outputs for texts read some tokens at a time, and the cache."""
     module, variables = attention
     outputs = []
     # Cut and joined in NumPy, since JAX compiles for each new shape.
@@ -976,7 +976,9 @@ class WindowAttention(CausalSelfAttention):
     window = 4
 
     def make_cache(self, batch_size, max_len=None):
-        return RollingCache.create(batch_size, self.num_kv_heads, 4, self.head_size)
+        return RollingCache.create(
+            batch_size, self.num_kv_heads, self.window, self.head_size
+        )
 
     def is_visible(self, positions, key_positions):
         distances = positions[:, None] - key_positions

@@ -530,10 +530,10 @@ class Adapter(ABC):
         """Return a language model's logits for whole texts."""
         return np.asarray(self.layer(model)(tokens))
 
-    def lesson_matrices(self, layer: Any, names: Iterable[str]) -> Arrays:
+    def lesson_matrices(self, names: dict[str, Any], layer: str, matrices: Iterable[str]) -> Arrays:
         """Return a layer's matrices by name."""
-        parameters = self.layer(layer).parameters
-        return {name: parameters(name)["weight"] for name in names}
+        parameters = self.layer(names[layer]).parameters
+        return {name: parameters(name)["weight"] for name in matrices}
 
     def lesson_start(self, model: Any) -> NDArray[Any]:
         """Return the vector of a model's start token."""

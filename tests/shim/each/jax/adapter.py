@@ -304,6 +304,8 @@ class Adapter(adapter.Adapter):
         return {f"W_{i}": np.asarray(layer["params"][f"W_{i}"]["kernel"]) for i in roles}
 
     def lesson_projections(self, names: dict[str, Any], layer: str = "attention") -> adapter.Arrays:
+        if isinstance(names[layer], tuple):  # a module and its variables
+            return self.projections(names[layer][1])
         variables = {"attention": "attention_variables", "small_attention": "small_variables"}
         return super().lesson_projections(names, variables[layer])
 
@@ -366,8 +368,11 @@ class Adapter(adapter.Adapter):
         logits, *_ = module.apply(variables, tokens)
         return np.asarray(logits)
 
-    def lesson_matrices(self, layer: Any, names: Iterable[str]) -> adapter.Arrays:
-        return super().lesson_matrices(_bind(layer), names)
+    def lesson_matrices(
+        self, names: dict[str, Any], layer: str, matrices: Iterable[str]
+    ) -> adapter.Arrays:
+        parameters = names["variables"]["params"]
+        return {name: np.asarray(parameters[name]["kernel"]) for name in matrices}
 
     def lesson_start(self, model: Any) -> NDArray[Any]:
         return super().lesson_start(_bind(model))
