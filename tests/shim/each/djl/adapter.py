@@ -52,8 +52,7 @@ class Adapter:
 
     @staticmethod
     def projections(block: JavaObject, roles: str = "qkvo") -> Arrays:
-        names = [f"W_{role}" for role in roles]
-        return {name: W.T for name, (W,) in zip(names, block.parameters(*names), strict=True)}
+        return Adapter.lesson_matrices(block, [f"W_{role}" for role in roles])
 
     def lesson_projections(self, names: Names, layer: str = "attention") -> Arrays:
         return self.projections(names[layer])
@@ -119,6 +118,23 @@ class Adapter:
         if scheme.kind == "Buckets":
             return weights | {"numbers": scheme.parameters("numbers")[0][0].ravel()}
         return weights
+
+    @staticmethod
+    def lesson_logits(model: JavaObject, tokens: np.ndarray) -> np.ndarray:
+        return np.asarray(model(tokens))
+
+    @staticmethod
+    def lesson_matrices(layer: JavaObject, names: Iterable[str]) -> Arrays:
+        paths = [*names]
+        return {name: W.T for name, (W,) in zip(paths, layer.parameters(*paths), strict=True)}
+
+    @staticmethod
+    def lesson_start(model: JavaObject) -> np.ndarray:
+        return np.asarray(model.get("start.getArray()"))
+
+    @staticmethod
+    def lesson_way(way: JavaObject, probs: np.ndarray) -> np.ndarray:
+        return np.asarray(way(probs))
 
     @staticmethod
     def lesson_weights(
