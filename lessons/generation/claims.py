@@ -40,7 +40,7 @@ BUDGETS = {"others": (200, 16, 0.02)}
 
 Arrays = dict[str, Any]
 PROJECTIONS = "W_q", "W_k", "W_v", "W_o"
-DIFFERENCE = re.compile(r"largest difference (\d+\.\d+)$", re.MULTILINE)
+DIFFERENCE = re.compile(r"= (\d+\.\d+)$", re.MULTILINE)
 
 
 def read_differences(cell: Any) -> list[float]:
@@ -59,10 +59,9 @@ def causal_mask(n: int, window: int | None = None) -> np.ndarray:
 def test_new_row_is_all_that_a_new_token_adds(cells):
     X = np.array([[2.0, 0], [0, 1], [1, 2], [2, 1]])
     weights = softmax(np.where(causal_mask(4), X @ X.T / np.sqrt(2), -np.inf))
-    _, *three, _, _, _, _, _ = cells["one-more-token"].rows
-    *_, last = cells["one-more-token"].rows
-    for row, expected in zip([*three, last], weights @ X, strict=False):
-        assert_printed(row, expected)
+    rows = [row for row in cells["one-more-token"].rows if len(row) == 2]
+    Y = weights @ X
+    assert_printed(rows, [*Y[:3], *Y])
     printed_weights, result = cells["last-row"].rows
     assert_printed(printed_weights, weights[3])
     assert_printed(result, weights[3] @ X)

@@ -173,7 +173,7 @@ def run_in_chunks(attention, X, sizes, cache):
 
 def print_difference(name, a, b):
     difference = np.abs(np.asarray(a) - np.asarray(b)).max()
-    print(f"{name}: largest difference {difference:.4f}")
+    print(f"{name}: max |a - b| = {difference:.4f}")
 
 
 X = np.random.default_rng(0).normal(size=(2, 12, 32))
@@ -638,7 +638,7 @@ for n in [1, 16, 256, 4096]:
     print(f"{n:>7}{cached:>12,}{recomputed:>13,}{recomputed / cached:>8.1f}")
 
 
-# %% milliseconds tags=["nbval-ignore-output"]
+# %% milliseconds
 def measure(model, tokens, caches=(None, None)):
     """Return the shortest time of five calls, in milliseconds."""
     module, variables = model
@@ -666,6 +666,8 @@ for n in contexts:
     # As if n tokens had been read; which ones makes no difference here.
     caches = tuple(cache.replace(length=jnp.array(n, int)) for cache in caches)
     cached.append(measure(big, texts[:, :1], caches))
+
+# %% milliseconds-drawn tags=["nbval-ignore-output"]
 d2l.plot(
     contexts,
     [recomputed, cached],

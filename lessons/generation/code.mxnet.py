@@ -157,7 +157,7 @@ def run_in_chunks(attention, X, sizes, cache):
 
 
 def print_difference(name, a, b):
-    print(f"{name}: largest difference {np.abs(a - b).max():.4f}")
+    print(f"{name}: max |a - b| = {np.abs(a - b).max():.4f}")
 
 
 npx.random.seed(0)
@@ -587,7 +587,7 @@ for n in [1, 16, 256, 4096]:
     print(f"{n:>7}{cached:>12,}{recomputed:>13,}{recomputed / cached:>8.1f}")
 
 
-# %% milliseconds tags=["nbval-ignore-output"]
+# %% milliseconds
 def measure(model, tokens, caches=(None, None)):
     """Return the shortest time of five calls, in milliseconds."""
     # MXNet works in the background; wait until the result is there.
@@ -608,6 +608,8 @@ for n in contexts:
     caches = big.make_caches(1, n + 5)
     big(texts[:, :n], caches).wait_to_read()
     cached.append(measure(big, texts[:, :1], caches))
+
+# %% milliseconds-drawn tags=["nbval-ignore-output"]
 d2l.plot(
     contexts,
     [recomputed, cached],
