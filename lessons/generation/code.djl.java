@@ -266,7 +266,7 @@ class CausalSelfAttention extends ReadyBlock {
 }
 
 // %% chunks
-/** Return the output for inputs that come after the tokens in a cache, if not null. */
+/** Return the output for inputs after the tokens in a cache; null stands for none. */
 NDArray evaluateWithCache(Block layer, Object cache, NDArray... inputs) {
     var options = new PairList<String, Object>();
     if (cache != null) {
@@ -323,7 +323,14 @@ void copyWeights(Block source, Block target) {
 
 /** Make the layer of d2l with rotary positions; null stands for no window. */
 d2l.CausalSelfAttention makeLayer(Integer window) {
-    var layer = new d2l.CausalSelfAttention(32, 4, 0, false, 4, true, window, 0);
+    float dropout = 0;
+    boolean bias = false;
+    int numKvHeads = 4;
+    boolean rope = true;
+    int numSinks = 0;
+    var layer =
+            new d2l.CausalSelfAttention(
+                    32, 4, dropout, bias, numKvHeads, rope, window, numSinks);
     return initialize(layer, X.getShape());
 }
 
@@ -447,7 +454,7 @@ VOCAB.forEach(word -> TOKENS.put(word, TOKENS.size()));
 
 record Corpus(NDArray texts, NDArray surprises) {}
 
-/** Return texts of whole sentences after a full stop, and each word's surprise. */
+/** Return sentences after a full stop, cut to size, and each word's surprise. */
 Corpus makeCorpus(int numTexts, int numSteps, int seed) {
     var rng = new SplittableRandom(seed);
     var texts = new long[numTexts][];
@@ -690,8 +697,8 @@ NDArray greedy(NDArray logits) {
 
 /** Draw an index for each row of probabilities. */
 NDArray draw(NDArray probs) {
-    // Divided by exponential random numbers, an index has the largest quotient as often
-    // as its probability says.
+    // DJL's randomMultinomial does not support PyTorch. Divided by exponential random
+    // numbers, an index has the largest quotient as often as its probability says.
     var uniform = probs.getManager().randomUniform(0, 1, probs.getShape());
     return probs.div(uniform.log().neg()).argMax(-1).expandDims(1);
 }
@@ -1051,7 +1058,7 @@ for (int head = 0; head < 8; head++) {
 record Examples(NDList inputs, NDArray answers) {}
 
 /**
- * Draw reports, a pupil to ask for in each subject, and the four marks asked for.
+ * Draw reports, a pupil to ask for in each subject, and the 16 marks asked for.
  *
  * <p>Reports have the shape (count, 8 pupils, 4 subjects, 4 marks). A mark tells how
  * far a pupil is above or below average: its mean is 0 and its variance 1.
@@ -1162,7 +1169,8 @@ class LatentAttention extends ReadyBlock {
         scores = scores.add(q.matMul(rotatedKeys.swapAxes(1, 2).expandDims(1)));
         var keyPositions = X.getManager().arange((int) rotatedKeys.size(1));
         var isVisible = keyPositions.lte(positions.expandDims(1));
-        return hide(scores.mul(scale), isVisible).softmax(-1);
+        var factor = makeScalar(X.getManager(), scale);
+        return hide(scores.mul(factor), isVisible).softmax(-1);
     }
 
     /** Let tokens at these positions attend to all that is kept. */
@@ -1218,10 +1226,10 @@ last = absorbed.attendTo(lastX, positions.get("9:"), kept.get(0), kept.get(1));
 printDifference("the last token, absorbed", last, whole.get(":, 9:"));
 long perToken = kept.get(0).size(2) + kept.get(1).size(2);
 System.out.println("numbers per token: " + perToken + " instead of " + 2 * 32);
-double ofLatents = kilobytes(512 + 64, 60);
-double ofHeads = kilobytes(2 * 128 * 128, 60);
-System.out.println("DeepSeek-V2: %.1f KB per token".formatted(ofLatents));
-System.out.println("with 128 heads of 128: %.0f KB".formatted(ofHeads));
+double latentCost = kilobytes(512 + 64, 60);
+double headCost = kilobytes(2 * 128 * 128, 60);
+System.out.println("DeepSeek-V2: %.1f KB per token".formatted(latentCost));
+System.out.println("with 128 heads of 128: %.0f KB".formatted(headCost));
 
 // %% slots
 var slots = new String[] {"-", "-", "-", "-"};
@@ -1447,9 +1455,9 @@ double[][] recallShares(List<Recaller> models, boolean keepsStart, int window) {
             var isNew = answers.get(late).eq(10);
             var scores = model.answer(letters, digits, keepsStart, window);
             var isRight = scores.argMax(-1).eq(answers).get(late);
-            double ofNew = share(isRight, isNew);
-            double ofKnown = share(isRight, isNew.logicalNot());
-            shares.add(new double[] {ofNew, ofKnown});
+            double newShare = share(isRight, isNew);
+            double knownShare = share(isRight, isNew.logicalNot());
+            shares.add(new double[] {newShare, knownShare});
         }
     }
     return shares.toArray(double[][]::new);
@@ -1498,7 +1506,7 @@ record Quantized(NDArray whole, NDArray scale) {}
 
 /** Round to whole multiples, -127 to 127, of a scale for each token and head. */
 Quantized quantize(NDArray X) {
-    var scale = X.abs().max(LAST, true).div(127);
+    var scale = X.abs().max(LAST, true).div(127).maximum(1e-9f); // not 0
     var whole = X.div(scale).round().toType(DataType.INT8, false);
     return new Quantized(whole, scale);
 }

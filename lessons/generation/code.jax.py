@@ -56,7 +56,7 @@ print(f"result  ({x:.2f}, {y:.2f})")
 
 # %% cache
 class KVCache(struct.PyTreeNode):
-    """Keys and values of a batch of texts, in arrays that are allocated once."""
+    """Keys and values of a batch of texts, in arrays of a fixed size."""
 
     keys: jax.Array
     values: jax.Array
@@ -281,7 +281,7 @@ TOKENS = {word: token for token, word in enumerate(VOCAB)}
 
 
 def make_corpus(num_texts, num_steps, seed):
-    """Return texts of whole sentences after a full stop, and each word's surprise."""
+    """Return sentences after a full stop, cut to size, and each word's surprise."""
     rng = random.Random(seed)
     texts = []
     surprises = []
@@ -384,7 +384,7 @@ def fit(model, rng, draw, compute_loss, num_steps, lr):
 # %% train-all
 @partial(jax.jit, static_argnames="module", donate_argnames="caches")
 def read(module, variables, tokens, caches=(None, None)):
-    """Return the logits of tokens, and the caches, which are changed in place."""
+    """Return the logits of tokens, and new caches in the memory of the old ones."""
     return module.apply(variables, tokens, caches)
 
 
@@ -595,10 +595,12 @@ def change(logits, way):
 
 def share_of_sentences(model, way, key):
     """Write 200 texts; return the share whose first sentence is right."""
+
+    def choose(logits, step_key):
+        return sample(change(logits, way), step_key)
+
     prompt = np.full((200, 1), TOKENS["."])
-    texts, _ = write(
-        model, prompt, 12, lambda logits, key: sample(change(logits, way), key), key
-    )
+    texts, _ = write(model, prompt, 12, choose, key)
     num_right = 0
     for tokens in texts[:, 1:].tolist():
         words = [VOCAB[token] for token in tokens]
@@ -607,6 +609,7 @@ def share_of_sentences(model, way, key):
     return num_right / 200
 
 
+# The same key for all, so that no model and no way is just luckier than another.
 key = jax.random.key(0)
 shares = [[[share_of_sentences(model, way, key)] for model in models] for way in ways]
 
@@ -695,12 +698,8 @@ class PaddedCache(KVCache):
         cache, keys, values, positions = super().append(keys, values)
         is_padding = positions < self.num_padding[:, None]
         positions = jnp.where(is_padding, -1, positions)
-        return (
-            cache,
-            keys,
-            values,
-            positions[:, None, None],
-        )  # for all heads and queries
+        positions = positions[:, None, None]  # for all heads and queries
+        return cache, keys, values, positions
 
 
 # %% padded
@@ -768,7 +767,7 @@ for head in range(8):
 
 # %% reports
 def draw_reports(rng, count):
-    """Draw reports, a pupil to ask for in each subject, and the four marks asked for.
+    """Draw reports, a pupil to ask for in each subject, and the 16 marks asked for.
 
     Reports have the shape (count, 8 pupils, 4 subjects, 4 marks). A mark tells how far
     a pupil is above or below average: its mean is 0 and its variance 1.
@@ -975,7 +974,7 @@ class RollingCache(struct.PyTreeNode):
 class WindowAttention(CausalSelfAttention):
     """Each token attends to the last `window` tokens, itself among them."""
 
-    window = 4
+    window: int = 4
 
     def make_cache(self, batch_size, max_len=None):
         return RollingCache.create(
@@ -1152,19 +1151,19 @@ caches = module.make_caches(batch_size=1, max_len=7)
 _, caches = read(module, variables, prompt, caches)
 
 
-def continue_with(word):
-    """Return the logits after one more word, with the cache and without."""
-    global caches
+def continue_with(word, caches):
+    """Return new caches, and the logits after one more word, with them and without."""
     new = np.array([[TOKENS[word]]])
     # Forget what came after the prompt.
     caches = tuple(cache.replace(length=jnp.array(6, int)) for cache in caches)
-    cached, caches = read(module, variables, new, caches)
-    recomputed, _ = read(module, variables, np.concatenate([prompt, new], axis=1))
-    return cached[:, -1], recomputed[:, -1]
+    logits, caches = read(module, variables, new, caches)
+    whole_logits, _ = read(module, variables, np.concatenate([prompt, new], axis=1))
+    return caches, logits[:, -1], whole_logits[:, -1]
 
 
 for word in ["old", "cooks"]:
-    print_difference(word, *continue_with(word))
+    caches, logits, whole_logits = continue_with(word, caches)
+    print_difference(word, logits, whole_logits)
 
 # %% solution-half-window
 half = recall_shares(recallers, window=8)
@@ -1176,7 +1175,7 @@ d2l.print_ranges({"window of 8": half}, ["new letter", "known letter"])
 # %% solution-quantized
 def quantize(X):
     """Round to whole multiples, -127 to 127, of a scale for each token and head."""
-    scale = jnp.abs(X).max(axis=-1, keepdims=True) / 127
+    scale = jnp.maximum(jnp.abs(X).max(axis=-1, keepdims=True) / 127, 1e-9)  # not 0
     return jnp.round(X / scale).astype(jnp.int8), scale
 
 

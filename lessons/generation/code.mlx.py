@@ -241,7 +241,7 @@ TOKENS = {word: token for token, word in enumerate(VOCAB)}
 
 
 def make_corpus(num_texts, num_steps, seed):
-    """Return texts of whole sentences after a full stop, and each word's surprise."""
+    """Return sentences after a full stop, cut to size, and each word's surprise."""
     rng = random.Random(seed)
     texts = []
     surprises = []
@@ -361,6 +361,7 @@ def greedy(logits):
 
 
 def sample(logits):
+    # categorical takes logits, or logarithms of probabilities: the softmax is inside.
     return mx.random.categorical(logits, num_samples=1)
 
 
@@ -599,7 +600,7 @@ print_difference("padding seen", seen[:1, 5:], alone)
 
 # %% padded-layer
 cache = layer.make_cache(batch_size=2, max_len=10)
-prompts = X[:, :9]
+prompts = X[:, :9]  # a copy: MLX's slices are no views
 prompts[0, :4] = X[0, 5:9]  # here padding comes after the tokens
 layer(prompts, mx.array([4, 9]), cache)
 last = layer(X[:, 9:], cache=cache)
@@ -642,6 +643,7 @@ scale = 1 / math.sqrt(4)
 shared = mx.fast.scaled_dot_product_attention(q, k, v, scale=scale)
 for head in range(8):
     key_head = head // 4
+    # Lists keep the axis of heads: MLX's function needs all four axes.
     alone = mx.fast.scaled_dot_product_attention(
         q[:, [head]], k[:, [key_head]], v[:, [key_head]], scale=scale
     )
@@ -651,7 +653,7 @@ for head in range(8):
 
 # %% reports
 def draw_reports(count):
-    """Draw reports, a pupil to ask for in each subject, and the four marks asked for.
+    """Draw reports, a pupil to ask for in each subject, and the 16 marks asked for.
 
     Reports have the shape (count, 8 pupils, 4 subjects, 4 marks). A mark tells how far
     a pupil is above or below average: its mean is 0 and its variance 1.
@@ -1020,7 +1022,7 @@ d2l.print_ranges({"window of 8": half}, ["new letter", "known letter"])
 # %% solution-quantized
 def quantize(X):
     """Round to whole multiples, -127 to 127, of a scale for each token and head."""
-    scale = X.abs().max(axis=-1, keepdims=True) / 127
+    scale = mx.maximum(X.abs().max(axis=-1, keepdims=True) / 127, 1e-9)  # not 0
     return mx.round(X / scale).astype(mx.int8), scale
 
 

@@ -128,8 +128,7 @@ class CausalSelfAttention(nn.Block):
 
     def is_visible(self, positions, key_positions):
         """Return which keys each query sees; a position of -1 marks no token."""
-        # MXNet has no `and` of truth values; their product is the same.
-        return (key_positions >= 0) * (key_positions <= positions[:, None])
+        return (key_positions >= 0) & (key_positions <= positions[:, None])
 
     def forward(self, X, cache=None):
         start = 0 if cache is None else cache.length
@@ -273,7 +272,7 @@ TOKENS = {word: token for token, word in enumerate(VOCAB)}
 
 
 def make_corpus(num_texts, num_steps, seed):
-    """Return texts of whole sentences after a full stop, and each word's surprise."""
+    """Return sentences after a full stop, cut to size, and each word's surprise."""
     rng = random.Random(seed)
     texts = []
     surprises = []
@@ -467,8 +466,9 @@ def top_p(probs, p):
     """Keep the most probable words, until they have a share of p."""
     words = np.argsort(-probs, axis=-1)
     ordered = np.take_along_axis(probs, words, axis=-1)
+    # Not axis=-1, with which MXNet's cumsum would compute nonsense.
     share_before = ordered.cumsum(axis=probs.ndim - 1) - ordered
-    ranks = np.argsort(words, axis=-1)
+    ranks = np.argsort(words, axis=-1)  # each word's place in that order
     return keep(probs, np.take_along_axis(share_before < p, ranks, axis=-1))
 
 
@@ -700,7 +700,7 @@ for head in range(8):
 
 # %% reports
 def draw_reports(count):
-    """Draw reports, a pupil to ask for in each subject, and the four marks asked for.
+    """Draw reports, a pupil to ask for in each subject, and the 16 marks asked for.
 
     Reports have the shape (count, 8 pupils, 4 subjects, 4 marks). A mark tells how far
     a pupil is above or below average: its mean is 0 and its variance 1.
@@ -784,6 +784,7 @@ class LatentAttention(nn.Block):
         self.W_q_rope = nn.Dense(all_rope, use_bias=False, flatten=False)
         self.W_latent = nn.Dense(latent_size, use_bias=False, flatten=False)
         self.W_k_rope = nn.Dense(rope_size, use_bias=False, flatten=False)
+        # Input sizes are needed where a layer is not called, but its matrix is used.
         self.W_k = nn.Dense(
             num_hiddens, use_bias=False, flatten=False, in_units=latent_size
         )
@@ -807,7 +808,8 @@ class LatentAttention(nn.Block):
         scores = self.scale * (scores + q @ rotated_keys[:, None].swapaxes(-1, -2))
         key_positions = np.arange(scores.shape[-1], dtype="int64", ctx=scores.ctx)
         is_later = key_positions > positions[:, None]
-        return npx.softmax(np.where(is_later, -math.inf, scores), axis=-1)
+        # Added: np.where with a plain number and an array would swap the gradients.
+        return npx.softmax(scores + np.where(is_later, -math.inf, 0.0), axis=-1)
 
     def forward(self, X, positions, latents, rotated_keys):
         """Let tokens at these positions attend to all that is kept."""
@@ -899,7 +901,7 @@ class WindowAttention(CausalSelfAttention):
 
     def is_visible(self, positions, key_positions):
         distances = positions[:, None] - key_positions
-        return super().is_visible(positions, key_positions) * (distances < self.window)
+        return super().is_visible(positions, key_positions) & (distances < self.window)
 
 
 # %% rolling
@@ -937,12 +939,13 @@ def draw_lookups(count, num_entries):
     """
     letters = np.random.randint(26, size=(count, num_entries))
     digit_of_letter = np.random.randint(10, size=(count, 1, 26))
+    # np.take_along_axis would be shorter, but cannot be recorded for gradients.
     digits = npx.pick(np.repeat(digit_of_letter, num_entries, axis=1), letters)
     i = np.arange(num_entries)
     distances = i[:, None] - i
-    is_before = (distances > 0) * (distances <= WINDOW)
+    is_before = (distances > 0) & (distances <= WINDOW)
     is_same = letters[:, :, None] == letters[:, None]
-    is_known = (is_same * is_before).any(axis=-1)
+    is_known = (is_same & is_before).any(axis=-1)
     return letters, digits, np.where(is_known, digits, 10)
 
 
@@ -980,7 +983,7 @@ class Recaller(nn.Block):
         X = self.letter(letters) + self.digit(digits)
         i = np.arange(n, ctx=X.ctx)
         distances = i[:, None] - i
-        is_visible = (distances > 0) * (distances <= window)
+        is_visible = (distances > 0) & (distances <= window)
         if self.has_start:
             start = np.broadcast_to(self.start.data(), (count, 1, X.shape[-1]))
             X = np.concatenate([start, X], axis=1)
@@ -1088,7 +1091,7 @@ d2l.print_ranges({"window of 8": half}, ["new letter", "known letter"])
 # %% solution-quantized
 def quantize(X):
     """Round to whole multiples, -127 to 127, of a scale for each token and head."""
-    scale = np.abs(X).max(axis=-1, keepdims=True) / 127
+    scale = np.maximum(np.abs(X).max(axis=-1, keepdims=True) / 127, 1e-9)  # not 0
     return np.rint(X / scale).astype("int8"), scale
 
 

@@ -11,6 +11,8 @@ from d2l_compat import paddle as d2l  # first: it turns down Paddle's log
 
 import paddle
 from paddle import nn
+
+# Unlike that of paddle.nn, this one has heads before steps.
 from paddle.compat.nn.functional import scaled_dot_product_attention
 from paddle.nn import functional as F
 
@@ -118,8 +120,8 @@ class CausalSelfAttention(nn.Layer):
         key_positions = positions
         if cache is not None:
             k, v, key_positions = cache.append(k, v)
-        mask = self.is_visible(positions, key_positions)
-        mask = paddle.where(mask, 0.0, -1e9)  # finite: padding may see no key
+        is_visible = self.is_visible(positions, key_positions)
+        mask = paddle.where(is_visible, 0.0, -1e9)  # finite: padding may see no key
         Y = scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
         return self.W_o(Y.transpose([0, 2, 1, 3]).flatten(2))
 
@@ -239,7 +241,7 @@ TOKENS = {word: token for token, word in enumerate(VOCAB)}
 
 
 def make_corpus(num_texts, num_steps, seed):
-    """Return texts of whole sentences after a full stop, and each word's surprise."""
+    """Return sentences after a full stop, cut to size, and each word's surprise."""
     rng = random.Random(seed)
     texts = []
     surprises = []
@@ -433,8 +435,8 @@ def top_p(probs, p):
     words = probs.argsort(axis=-1, descending=True)
     ordered = probs.take_along_axis(words, axis=-1)
     share_before = ordered.cumsum(axis=-1) - ordered
-    share_before = share_before.take_along_axis(words.argsort(axis=-1), axis=-1)
-    return keep(probs, share_before < p)
+    ranks = words.argsort(axis=-1)  # each word's place in that order
+    return keep(probs, share_before.take_along_axis(ranks, axis=-1) < p)
 
 
 def min_p(probs, p):
@@ -556,8 +558,9 @@ for n in [1, 16, 256, 4096]:
 # %% milliseconds
 def measure(model, tokens, caches=(None, None)):
     """Return the shortest time of five calls, in milliseconds."""
+    # A GPU works in the background; numpy() waits until the result is there.
     with paddle.no_grad():
-        times = timeit.repeat(lambda: model(tokens, caches), number=1, repeat=5)
+        times = timeit.repeat(lambda: model(tokens, caches).numpy(), number=1, repeat=5)
     return 1000 * min(times)
 
 
@@ -665,7 +668,7 @@ for head in range(8):
 
 # %% reports
 def draw_reports(count):
-    """Draw reports, a pupil to ask for in each subject, and the four marks asked for.
+    """Draw reports, a pupil to ask for in each subject, and the 16 marks asked for.
 
     Reports have the shape (count, 8 pupils, 4 subjects, 4 marks). A mark tells how far
     a pupil is above or below average: its mean is 0 and its variance 1.
@@ -1043,7 +1046,7 @@ d2l.print_ranges({"window of 8": half}, ["new letter", "known letter"])
 # %% solution-quantized
 def quantize(X):
     """Round to whole multiples, -127 to 127, of a scale for each token and head."""
-    scale = X.abs().amax(axis=-1, keepdim=True) / 127
+    scale = (X.abs().amax(axis=-1, keepdim=True) / 127).clip(min=1e-9)  # not 0
     return (X / scale).round().astype("int8"), scale
 
 

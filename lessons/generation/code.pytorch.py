@@ -237,7 +237,7 @@ TOKENS = {word: token for token, word in enumerate(VOCAB)}
 
 
 def make_corpus(num_texts, num_steps, seed):
-    """Return texts of whole sentences after a full stop, and each word's surprise."""
+    """Return sentences after a full stop, cut to size, and each word's surprise."""
     rng = random.Random(seed)
     texts = []
     surprises = []
@@ -366,7 +366,7 @@ def sample(logits):
 model = models[0]
 torch.manual_seed(0)
 texts, _ = write(model, torch.full((4, 1), TOKENS["."]), 12, sample)
-for tokens in texts[:, 1:]:
+for tokens in texts[:, 1:].tolist():
     print(" ".join(VOCAB[token] for token in tokens))
 
 
@@ -415,7 +415,8 @@ def top_p(probs, p):
     """Keep the most probable words, until they have a share of p."""
     ordered, words = probs.sort(dim=-1, descending=True)
     share_before = ordered.cumsum(dim=-1) - ordered
-    is_kept = torch.zeros_like(probs).scatter(-1, words, (share_before < p).float())
+    is_needed = share_before < p
+    is_kept = torch.zeros_like(is_needed).scatter(-1, words, is_needed)
     return keep(probs, is_kept)
 
 
@@ -646,7 +647,7 @@ for head in range(8):
 
 # %% reports
 def draw_reports(count):
-    """Draw reports, a pupil to ask for in each subject, and the four marks asked for.
+    """Draw reports, a pupil to ask for in each subject, and the 16 marks asked for.
 
     Reports have the shape (count, 8 pupils, 4 subjects, 4 marks). A mark tells how far
     a pupil is above or below average: its mean is 0 and its variance 1.
@@ -807,10 +808,11 @@ class RollingCache:
         all_values = torch.cat([self.values, values], dim=2)
         all_positions = torch.cat([self.positions, new])
         window = len(self.positions)
-        slots = new[-window:] % window  # of the tokens that stay
+        staying = new[-window:]
+        slots = staying % window
         self.keys[:, :, slots] = keys[:, :, -window:]
         self.values[:, :, slots] = values[:, :, -window:]
-        self.positions[slots] = new[-window:]
+        self.positions[slots] = staying
         self.length = end
         return all_keys, all_values, all_positions
 
@@ -1007,7 +1009,7 @@ d2l.print_ranges({"window of 8": half}, ["new letter", "known letter"])
 # %% solution-quantized
 def quantize(X):
     """Round to whole multiples, -127 to 127, of a scale for each token and head."""
-    scale = X.abs().amax(dim=-1, keepdim=True) / 127
+    scale = (X.abs().amax(dim=-1, keepdim=True) / 127).clamp(min=1e-9)  # not 0
     return (X / scale).round().to(torch.int8), scale
 
 

@@ -63,10 +63,11 @@ class KVCache:
         """Add new tokens; return the keys and values of all, and their positions."""
         end = self.length + keys.shape[2]
         max_len = self.keys.shape[2]
-        if not tf.executing_eagerly():  # a graph knows the length when it runs
+        if tf.executing_eagerly():
+            if end > max_len:
+                raise ValueError(f"{end} tokens do not fit into a cache for {max_len}")
+        else:  # a graph knows the length only when it runs
             tf.debugging.assert_less_equal(end, max_len)
-        elif end > max_len:
-            raise ValueError(f"{end} tokens do not fit into a cache for {max_len}")
         self.keys[:, :, self.length : end].assign(keys)
         self.values[:, :, self.length : end].assign(values)
         self.length.assign(end)
@@ -97,7 +98,7 @@ def make_projection(width):
 
 def attend(q, k, v, mask=None):
     """Return attention pooling; heads of queries may share a head of keys."""
-    # Keras' dot_product_attention fails if one head of keys serves several of queries.
+    # Keras' dot_product_attention fails if a single head of keys serves all queries.
     groups = q.shape[1] // k.shape[1]
     k = tf.repeat(k, groups, axis=1)
     v = tf.repeat(v, groups, axis=1)
@@ -265,7 +266,7 @@ TOKENS = {word: token for token, word in enumerate(VOCAB)}
 
 
 def make_corpus(num_texts, num_steps, seed):
-    """Return texts of whole sentences after a full stop, and each word's surprise."""
+    """Return sentences after a full stop, cut to size, and each word's surprise."""
     rng = random.Random(seed)
     texts = []
     surprises = []
@@ -708,7 +709,7 @@ for head in range(8):
 
 # %% reports
 def draw_reports(count):
-    """Draw reports, a pupil to ask for in each subject, and the four marks asked for.
+    """Draw reports, a pupil to ask for in each subject, and the 16 marks asked for.
 
     Reports have the shape (count, 8 pupils, 4 subjects, 4 marks). A mark tells how far
     a pupil is above or below average: its mean is 0 and its variance 1.
@@ -805,7 +806,6 @@ class LatentAttention(keras.layers.Layer):
         """Return what is kept of tokens: a latent vector each, and a rotated key."""
         return self.W_latent(X), rotate(self.W_k_rope(X), positions)
 
-    # Keras reserves the name `weights`.
     def compute_weights(self, scores, X, positions, rotated_keys):
         """Return attention weights from scores of content, and of places."""
         q = rotate(self.split(self.W_q_rope(X)), positions)
@@ -830,9 +830,8 @@ class AbsorbedAttention(LatentAttention):
     """The same without keys and values: their matrices go to queries and outputs."""
 
     def call(self, X, positions, latents, rotated_keys):
+        shape = (self.num_heads, -1, latents.shape[-1])
         # (heads, head_size, latent_size)
-        latent_size = latents.shape[-1]
-        shape = (self.num_heads, -1, latent_size)
         W_k = tf.reshape(tf.transpose(self.W_k.kernel), shape)
         W_v = tf.reshape(tf.transpose(self.W_v.kernel), shape)
         q = self.split(self.W_q(X)) @ W_k  # (batch, heads, steps, latent_size)
@@ -1099,6 +1098,7 @@ d2l.print_ranges({"window of 8": half}, ["new letter", "known letter"])
 def quantize(X):
     """Round to whole multiples, -127 to 127, of a scale for each token and head."""
     scale = tf.reduce_max(abs(X), axis=-1, keepdims=True) / 127
+    scale = tf.maximum(scale, 1e-9)  # not 0
     return tf.cast(tf.round(X / scale), tf.int8), scale
 
 
