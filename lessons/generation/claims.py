@@ -321,7 +321,7 @@ def test_printed_choices(cells):
     for line, expected in zip(
         cells["choices-by-hand"].printed.splitlines(), weights, strict=True
     ):
-        printed = [float(number) for number in line.split()[-4:]]
+        printed = [float(number) for number in line.split()[:4]]
         assert_printed(printed, expected / expected.sum())
 
 

@@ -802,7 +802,7 @@ NDArray minP(NDArray probs, double p) {
 
 // %% choices-by-hand
 void printRow(String name, NDArray probs) {
-    System.out.printf("%-16s %s%n", name, formatNumbers(probs));
+    System.out.printf("%s  %s%n", formatNumbers(probs), name);
 }
 
 var probs = manager.create(new float[] {0.5f, 0.25f, 0.15f, 0.1f});

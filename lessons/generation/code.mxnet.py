@@ -128,7 +128,8 @@ class CausalSelfAttention(nn.Block):
 
     def is_visible(self, positions, key_positions):
         """Return which keys each query sees; a position of -1 marks no token."""
-        return (key_positions >= 0) & (key_positions <= positions[:, None])
+        # MXNet's & does not broadcast truth values; their product is the same.
+        return (key_positions >= 0) * (key_positions <= positions[:, None])
 
     def forward(self, X, cache=None):
         start = 0 if cache is None else cache.length
@@ -479,7 +480,7 @@ def min_p(probs, p):
 
 # %% choices-by-hand
 def print_row(name, probs):
-    print(f"{name:<16}", " ".join(f"{p:.2f}" for p in probs))
+    print(" ".join(f"{p:.2f}" for p in probs), "", name)
 
 
 probs = np.array([0.5, 0.25, 0.15, 0.1])
@@ -901,7 +902,7 @@ class WindowAttention(CausalSelfAttention):
 
     def is_visible(self, positions, key_positions):
         distances = positions[:, None] - key_positions
-        return super().is_visible(positions, key_positions) & (distances < self.window)
+        return super().is_visible(positions, key_positions) * (distances < self.window)
 
 
 # %% rolling
@@ -943,9 +944,9 @@ def draw_lookups(count, num_entries):
     digits = npx.pick(np.repeat(digit_of_letter, num_entries, axis=1), letters)
     i = np.arange(num_entries)
     distances = i[:, None] - i
-    is_before = (distances > 0) & (distances <= WINDOW)
+    is_before = (distances > 0) * (distances <= WINDOW)
     is_same = letters[:, :, None] == letters[:, None]
-    is_known = (is_same & is_before).any(axis=-1)
+    is_known = (is_same * is_before).any(axis=-1)
     return letters, digits, np.where(is_known, digits, 10)
 
 
@@ -983,7 +984,7 @@ class Recaller(nn.Block):
         X = self.letter(letters) + self.digit(digits)
         i = np.arange(n, ctx=X.ctx)
         distances = i[:, None] - i
-        is_visible = (distances > 0) & (distances <= window)
+        is_visible = (distances > 0) * (distances <= window)
         if self.has_start:
             start = np.broadcast_to(self.start.data(), (count, 1, X.shape[-1]))
             X = np.concatenate([start, X], axis=1)

@@ -446,7 +446,7 @@ def min_p(probs, p):
 
 # %% choices-by-hand
 def print_row(name, probs):
-    print(f"{name:<16}", " ".join(f"{p:.2f}" for p in probs))
+    print(" ".join(f"{p:.2f}" for p in probs), "", name)
 
 
 probs = paddle.to_tensor([0.5, 0.25, 0.15, 0.1])
