@@ -1426,7 +1426,7 @@ for (int i = 0; i < 16; i++) {
 Plots.heatmaps(recallers.get(0).attentionWeights.expandDims(1))
         .xlabel("Entries before")
         .ylabel("Entry")
-        .figsize(5, 4)
+        .figsize(6, 4.8)
         .cmap(ColorMap.BLUES)
         .xticklabels(columns.toArray(String[]::new))
         .yticklabels(entries.toArray(String[]::new))

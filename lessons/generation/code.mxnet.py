@@ -1032,9 +1032,9 @@ d2l.show_heatmaps(
     recallers[0].attention_weights[:, None],
     xlabel="Entries before",
     ylabel="Entry",
-    figsize=(5, 4),
+    figsize=(6, 4.8),
     cmap="Blues",
-    xticklabels=["\n\nstart", *(f"{letter}\n{digit}" for letter, digit in entries)],
+    xticklabels=["start", *(f"{letter}\n{digit}" for letter, digit in entries)],
     yticklabels=entries,
 )
 
