@@ -36,9 +36,16 @@ NAMES = {
     "SPACE",
     "Shift",
     "Alt",
+    "Min-p",
+    "Top-k",
+    "Top-p",
     "cos",
+    "logits",
+    "min-p",
     "sin",
     "softmax",
+    "top-k",
+    "top-p",
 }
 CHINESE = re.compile(r"[\u3400-\u9fff]")
 WORD = re.compile(r"[A-Za-z][\w'-]+")

@@ -50,12 +50,13 @@
       const [x, y] = [key, query].map((position) => EDGE + position * CELL + 1.5);
       return svg("rect", { class: `live-${kind(query, key)}`, x, y, width: CELL - 3, height: CELL - 3 });
     };
-    const text = (place, words, kind = "") => svg("text", { transform: `translate(${place}`, class: kind }, words);
+    const text = (place, words, attributes = {}) =>
+      svg("text", { transform: `translate(${place}`, ...attributes }, words);
     const names = all.flatMap((position) => {
       const [middle, end] = [EDGE + (position + 0.5) * CELL, EDGE - 5];
       const kind = queries.includes(position) ? "live-new" : "";
       const places = [`${end} ${middle})`, `${middle} ${end}) rotate(90)`];
-      return places.map((place) => text(place, label(position), kind));
+      return places.map((place) => text(place, label(position), { class: kind, lang: "en" }));
     });
     const axes = [text(`${EDGE - 5} 40)`, words.keys), text(`${EDGE - 5} 58)`, words.queries)];
     return [...axes, ...names, ...all.flatMap((query) => all.map((key) => cell(query, key)))];
@@ -65,7 +66,7 @@
   const createRow = (slot, old, current, { queries, read }, words) => {
     const [isRead, isNew] = [read.includes(old), current >= queries[0]];
     const cell = (position, kind, note) => {
-      const token = position < 0 ? "–" : html("span", { class: kind }, label(position));
+      const token = position < 0 ? "–" : html("span", { class: kind, lang: "en" }, label(position));
       return html("td", {}, token, " ", html("small", {}, note));
     };
     const before = cell(old, isRead ? "live-earlier" : "", isRead ? words.read : "");

@@ -54,7 +54,7 @@
       return html(
         "tr",
         {},
-        html("th", { scope: "row" }, name),
+        html("th", { scope: "row", lang: "en" }, name),
         html("td", {}, decimals(original, 2)),
         html("td", { "aria-hidden": "true" }, bar("live-original", original), bar("live-bar", prob)),
         html("td", {}, kept[rank] ? decimals(prob, 2) : words.cut),
