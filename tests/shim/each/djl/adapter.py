@@ -124,9 +124,10 @@ class Adapter:
         return np.asarray(model(tokens))
 
     @staticmethod
-    def lesson_matrices(layer: JavaObject, names: Iterable[str]) -> Arrays:
-        paths = [*names]
-        return {name: W.T for name, (W,) in zip(paths, layer.parameters(*paths), strict=True)}
+    def lesson_matrices(names: Names, layer: str, matrices: Iterable[str]) -> Arrays:
+        paths = [*matrices]
+        parameters = names[layer].parameters(*paths)
+        return {name: W.T for name, (W,) in zip(paths, parameters, strict=True)}
 
     @staticmethod
     def lesson_start(model: JavaObject) -> np.ndarray:
