@@ -52,7 +52,7 @@ class Adapter:
 
     @staticmethod
     def projections(block: JavaObject, roles: str = "qkvo") -> Arrays:
-        return Adapter.lesson_matrices(block, [f"W_{role}" for role in roles])
+        return Adapter.matrices(block, [f"W_{role}" for role in roles])
 
     def lesson_projections(self, names: Names, layer: str = "attention") -> Arrays:
         return self.projections(names[layer])
@@ -124,10 +124,12 @@ class Adapter:
         return np.asarray(model(tokens))
 
     @staticmethod
-    def lesson_matrices(names: Names, layer: str, matrices: Iterable[str]) -> Arrays:
-        paths = [*matrices]
-        parameters = names[layer].parameters(*paths)
-        return {name: W.T for name, (W,) in zip(paths, parameters, strict=True)}
+    def matrices(block: JavaObject, names: Iterable[str]) -> Arrays:
+        paths = [*names]
+        return {name: W.T for name, (W,) in zip(paths, block.parameters(*paths), strict=True)}
+
+    def lesson_matrices(self, names: Names, layer: str, matrices: Iterable[str]) -> Arrays:
+        return self.matrices(names[layer], matrices)
 
     @staticmethod
     def lesson_start(model: JavaObject) -> np.ndarray:
