@@ -21,6 +21,7 @@ from tests.lessons.shared_claims import (
     rotate_pairs,
     to_floats,
 )
+from tests.shim.reference import Linear, causal_self_attention
 
 # Cells without random numbers have the same output in every framework, to the last digit.
 DETERMINISTIC = [
@@ -43,11 +44,9 @@ VARYING_FORM = [
     "d2l-generate",
     "sink-map",
 ]
-# The training steps, the texts per step, and the learning rate.
-BUDGETS = {"others": (200, 16, 0.02)}
 
 Arrays = dict[str, Any]
-PROJECTIONS = "W_q", "W_k", "W_v", "W_o"
+PROJECTIONS = "W_q", "W_k", "W_v"
 DIFFERENCE = re.compile(r"= (\d+\.\d+)$", re.MULTILINE)
 
 
@@ -58,15 +57,9 @@ def read_differences(cell: Any) -> list[float]:
 # One more token
 
 
-def causal_mask(n: int, window: int | None = None) -> np.ndarray:
-    """Return which keys each query sees, shape (n, n)."""
-    distance = np.arange(n)[:, None] - np.arange(n)
-    return (distance >= 0) & (distance < (window or n))
-
-
 def test_new_row_is_all_that_a_new_token_adds(cells):
     X = np.array([[2.0, 0], [0, 1], [1, 2], [2, 1]])
-    weights = softmax(np.where(causal_mask(4), X @ X.T / np.sqrt(2), -np.inf))
+    weights = softmax(np.where(np.tri(4), X @ X.T / np.sqrt(2), -np.inf))
     rows = [row for row in cells["one-more-token"].rows if len(row) == 2]
     Y = weights @ X
     assert_printed(rows, [*Y[:3], *Y])
@@ -81,26 +74,13 @@ def test_new_row_is_all_that_a_new_token_adds(cells):
 # A layer with a cache
 
 
-def attend(
-    W: Arrays,
-    X: np.ndarray,
-    mask: np.ndarray,
-    num_heads: int = 4,
-    positions: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return multi-head attention with rotary positions, for texts (batch, n, d)."""
-    n, d = X.shape[1:]
-    size = d // num_heads
-    positions = np.arange(n) if positions is None else positions
-    angles = positions[:, None] * rope_frequencies(size)
-    q, k, v = (
-        (X @ W[name]).reshape(len(X), n, -1, size).swapaxes(1, 2)
-        for name in PROJECTIONS[:3]
+def attend(W: Arrays, X: np.ndarray, **options: Any) -> np.ndarray:
+    """Return causal self-attention of four heads with rotary positions, for texts (batch, n, d)."""
+    projections = {f"w_{role}": Linear(W[f"W_{role}"]) for role in "qkvo"}
+    output, _ = causal_self_attention(
+        X, **projections, num_heads=4, rope=True, **options
     )
-    q, k = rotate_pairs(q, angles), rotate_pairs(k, angles)
-    scores = np.where(mask, q @ k.mT / np.sqrt(size), -np.inf)
-    Y = softmax(scores) @ v
-    return Y.swapaxes(1, 2).reshape(X.shape) @ W["W_o"]
+    return output
 
 
 def test_outputs_do_not_depend_on_chunks(adapter, cells):
@@ -108,7 +88,7 @@ def test_outputs_do_not_depend_on_chunks(adapter, cells):
     W = adapter.lesson_projections(names)
     X = array(names["X"])
     assert X.shape == (2, 12, 32)
-    assert_variables(names, whole=attend(W, X, causal_mask(12)))
+    assert_variables(names, whole=attend(W, X))
     assert [row[0] for row in cells["chunks"].rows] == [1, 3, 12]
     assert read_differences(cells["chunks"]) == [0, 0, 0]
     assert read_differences(cells["the-layer"]) == [0]
@@ -121,11 +101,11 @@ def test_full_cache_refuses_one_more_token(cells):
 def test_forgotten_positions_turn_the_same_text_otherwise(adapter, cells):
     W = adapter.lesson_projections(cells["chunks"].names)
     X = array(cells["chunks"].names["X"])
-    whole = attend(W, X, causal_mask(12))
+    whole = attend(W, X)
     expected = []
     for size in (12, 3, 1):
         # A chunk's tokens are turned by their places in it; keys keep the turns of their own chunk.
-        wrong = attend(W, X, causal_mask(12), positions=np.arange(12) % size)
+        wrong = attend(W, X, positions=[i % size for i in range(12)])
         expected.append(np.abs(wrong - whole).max())
     assert_printed(read_differences(cells["forgotten-position-shown"]), expected, 4)
     assert expected[0] == 0
@@ -260,7 +240,7 @@ def test_models_come_close_to_the_best_loss(cells, test_tokens, test_logits):
     assert_range_table(cell, {"five models": losses})
     best = float(cell.names["best_loss"])
     assert best < np.min(losses) < np.max(losses) < 1.06 * best  # "within six percent"
-    assert {200, 0.02} <= cells["train-all"].numbers
+    assert {200, 16, 0.02} <= cells["train-all"].numbers
 
 
 def test_logits_do_not_see_later_words(adapter, cells, test_tokens):
@@ -403,8 +383,8 @@ def test_padding_is_hidden(adapter, cells):
     names = cells["padded"].names
     W = adapter.lesson_projections(names)
     X = array(names["X"])
-    alone = attend(W, X[:1, 5:], causal_mask(5))
-    seen = attend(W, X, causal_mask(10))[:1, 5:]
+    alone = attend(W, X[:1, 5:])
+    seen = attend(W, X)[:1, 5:]
     assert_variables(names, alone=alone)
     hidden, shown = read_differences(cells["padded"])
     assert hidden == 0
@@ -453,7 +433,7 @@ def test_shared_heads_hand_on_fewer_numbers(adapter, cells):
     np.testing.assert_allclose(one, 0.75, atol=0.04)
     assert one[1] > 0.72  # no model is better than is possible
     assert len({*np.ravel(to_floats(cell.names["errors"]))}) == 15
-    assert {150, 0.04} <= cells["train-report-readers"].numbers
+    assert {150, 64, 0.04} <= cells["train-report-readers"].numbers
 
 
 def run_latent(W: Arrays, X: np.ndarray) -> np.ndarray:
@@ -469,7 +449,7 @@ def run_latent(W: Arrays, X: np.ndarray) -> np.ndarray:
     q = np.concatenate([split(X @ W["W_q"]), q_place], axis=-1)
     k = split(latents @ W["W_k"])
     k = np.concatenate([k, np.broadcast_to(place[:, None], (*k.shape[:3], 4))], axis=-1)
-    scores = np.where(causal_mask(n), q @ k.mT / np.sqrt(q.shape[-1]), -np.inf)
+    scores = np.where(np.tri(n), q @ k.mT / np.sqrt(q.shape[-1]), -np.inf)
     Y = softmax(scores) @ split(latents @ W["W_v"])
     return Y.swapaxes(1, 2).reshape(X.shape) @ W["W_o"]
 
@@ -499,9 +479,7 @@ def test_slots_are_used_in_turn(cells):
 def test_rolling_cache_equals_the_masked_whole(adapter, cells):
     names = cells["rolling"].names
     W = adapter.lesson_projections(names, "window_attention")
-    assert_variables(
-        names, whole=attend(W, array(names["X"]), causal_mask(30, window=4))
-    )
+    assert_variables(names, whole=attend(W, array(names["X"]), window=4))
     assert read_differences(cells["rolling"]) == [0, 0, 0]
     assert sorted(cells["rolling"].rows[-1]) == [26, 27, 28, 29]
     assert cells["rolling-layer"].rows == [[0], [4]]
@@ -562,7 +540,7 @@ def run_recaller(
 def recallers(adapter, cells) -> dict[str, list[tuple[Arrays, np.ndarray | None]]]:
     """Return the parameters of each model, and its start token."""
     names = cells["train-recallers"].names
-    parts = ("letter", "digit"), PROJECTIONS[:3]
+    parts = ("letter", "digit"), PROJECTIONS
     with_start = [
         (adapter.lesson_weights(m, *parts), adapter.lesson_start(m))
         for m in names["recallers"]
@@ -607,7 +585,7 @@ def test_sink_is_needed_where_nothing_is_found(cells, recallers):
     assert evicted[0, 2] < 0.4  # "rarely recognized as new"
     seeds = [W["digit"][0, 0] for models in recallers.values() for W, _ in models]
     assert len({*seeds[:5]}) == len({*seeds[5:]}) == 5
-    assert {150, 0.02} <= cells["train-recallers"].numbers
+    assert {150, 64, 16, 0.02} <= cells["train-recallers"].numbers
     half = cells["solution-half-window-shown"]
     expected_half = recall_shares(recallers["recallers"], texts, window=8)
     np.testing.assert_allclose(to_floats(half.names["half"]), expected_half, atol=3e-3)

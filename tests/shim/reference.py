@@ -118,17 +118,19 @@ def causal_self_attention(
     w_o: Linear,
     num_heads: int,
     rope: bool = False,
+    positions: Sequence[int] | None = None,
     window: int | None = None,
     num_sinks: int = 0,
 ) -> tuple[Array, Array]:
     """Return the output for x, shape (batch, steps, features), and weights, (batch, heads, steps, steps).
 
     Each head of keys and values serves equally many heads of queries, in their order. ``rope`` rotates queries and
-    keys by their positions. With a window, query i sees key j only if i - j < window, or if j < num_sinks.
+    keys by their ``positions``, 0, 1, 2, ... by default. With a window, query i sees key j only if i - j < window, or if j < num_sinks.
     """
     q, k, v = w_q(x), w_k(x), w_v(x)
     num_steps, size = q.shape[1], q.shape[2] // num_heads
     num_served = q.shape[2] // k.shape[2]
+    positions = range(num_steps) if positions is None else positions
     query, key = np.ogrid[:num_steps, :num_steps]
     bias = np.zeros((num_steps, num_steps))
     if window is not None:
@@ -140,7 +142,7 @@ def causal_self_attention(
         shared = slice(start, start + size)
         q_head, k_head = q[..., columns], k[..., shared]
         if rope:
-            q_head, k_head = (rotary(part, range(num_steps)) for part in (q_head, k_head))
+            q_head, k_head = (rotary(part, positions) for part in (q_head, k_head))
         output, weight = dot_product_attention(
             q_head, k_head, v[..., shared], causal=True, score_bias=bias
         )

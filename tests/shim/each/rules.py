@@ -83,7 +83,8 @@ NOT_CALLABLES_OR_LISTS = 3, "no", None, [], OBJECT
 
 SIZES = """
     CausalSelfAttention.num_kv_heads alibi_slopes.num_heads batch_size embed_size eval_step feature_dim
-    ffn_num_hiddens ffn_num_input ffn_num_outputs groups head_size height in_channels input_channels key_size max_len max_window_size min_threshold n
+    ffn_num_hiddens ffn_num_input ffn_num_outputs groups head_size height in_channels input_channels
+    key_size max_len max_window_size min_threshold n
     num_blks num_channels num_classes num_epochs num_examples num_feat num_heads num_hiddens
     num_inputs num_items num_kv_heads num_layers num_outputs num_steps num_train num_users num_val query_size r_min
     steps value_size vocab_size width window
