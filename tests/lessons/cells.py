@@ -16,7 +16,6 @@ import ast
 import inspect
 import io
 import os
-import re
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout, suppress
@@ -43,9 +42,6 @@ pytest.register_assert_rewrite("tests.lessons.shared_claims")
 
 # The executed cells of a notebook, if claims are tested in its kernel.
 EXECUTED_CELLS = pytest.StashKey[Mapping[str, "ExecutedCell"]]()
-
-
-NUMBER_LITERAL = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?=f?\b)")
 
 
 def import_claims(lesson: Path) -> ModuleType:
@@ -109,8 +105,10 @@ class ExecutedCell:
 
     @property
     def numbers(self) -> set[float]:
-        """The numbers in its code, in Python or Java."""
-        return {float(number) for number in NUMBER_LITERAL.findall(self.source)}
+        """The numbers in its code, not those in comments and docstrings."""
+        nodes = ast.walk(ast.parse(self.source))
+        constants = [node.value for node in nodes if isinstance(node, ast.Constant)]
+        return {float(value) for value in constants if isinstance(value, int | float)}
 
     @property
     def panels(self) -> list[Any]:

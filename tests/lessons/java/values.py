@@ -25,6 +25,7 @@ MAX_LITERAL = 2**15  # characters; a string constant of Java has at most 65,535 
 COMMENT_OR_LITERAL = re.compile(
     r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\])+\'', re.DOTALL
 )
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?=f?\b)")
 ASSIGNMENT = re.compile(r"\b(\w+)\s*=(?![=>])")
 
 
@@ -205,6 +206,11 @@ class JavaCell(ExecutedCell):
         self.value = execution.value
         self.names = names  # type: ignore[assignment]
         self._java, self._name = java, name
+
+    @property
+    def numbers(self) -> set[float]:
+        code = COMMENT_OR_LITERAL.sub(" ", self.source)
+        return {float(number) for number in NUMBER.findall(code)}
 
     @cached_property
     def figures(self) -> list[Any]:  # type: ignore[override]
