@@ -76,7 +76,9 @@ async def execute(
         v4.new_notebook(metadata={"kernelspec": kernelspec}, cells=cells),
         km=manager,
         timeout=None,
-        startup_timeout=ceil(limit),  # the default is too short for a slow machine
+        # The defaults are too short for a busy machine; after the second, output would be lost silently.
+        startup_timeout=ceil(limit),
+        iopub_timeout=ceil(limit),
         record_timing=False,
         coalesce_streams=True,
         on_cell_start=record_start,
