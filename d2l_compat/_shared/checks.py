@@ -359,17 +359,22 @@ class Arrays(ABC):
             self._check_range("valid_lens", "length", lens, num_steps, "the number of steps")
         return lens
 
-    def check_causal(self, causal: Any, queries: Any, keys: Any) -> None:
-        """Check that ``causal`` is a bool and, if it is True, that there are at least as many keys as queries.
+    def check_causal(
+        self, causal: Any, queries: Any, keys: Any, window: int | None = None
+    ) -> int | None:
+        """Check that ``causal`` is a bool, and the window a size; return it.
 
-        The last query sees the last key, and each query before it one key fewer.
+        With either, there must be at least as many keys as queries: the last query sees the last key, and each query
+        before it one key fewer.
         """
         check_flag("causal", causal)
+        window = optional_size("window", window)
         num_queries, num_keys = self.shape(queries)[1], self.shape(keys)[1]
         are_known = not any(isinstance(size, Unknown) for size in (num_queries, num_keys))
-        if causal and are_known and num_queries > num_keys:
+        if (causal or window) and are_known and num_queries > num_keys:
             got = f"{num_queries} queries and {num_keys} keys"
             raise ValueError(message("causal attention", got, "at least one key for each query"))
+        return window
 
     def check_score_bias(
         self, score_bias: Any, queries: Any, keys: Any, heads: int | None = None

@@ -27,9 +27,10 @@ from d2l_compat.mlx.tensors import *
 from d2l_compat.mlx.training import *
 from d2l_compat.mlx.transformer import *
 
-LAZY_MODULES = ("generation",)  # imported when one of their names is first used
+LAZY_MODULES = ("generation", "linear_attention")  # imported when one of their names is first used
 if TYPE_CHECKING:
     from d2l_compat.mlx.generation import *
+    from d2l_compat.mlx.linear_attention import *
 
 
 def __getattr__(name: str) -> Any:

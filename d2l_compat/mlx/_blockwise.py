@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import mlx.core as mx
@@ -141,13 +142,13 @@ def _select_lens(lens: mx.array | None, rows: slice) -> mx.array | None:
 
 
 def matmul(x: mx.array, y: mx.array) -> mx.array:
-    """Compute X Y for (batch, rows, steps) and (batch, steps, columns)."""
+    """Compute X Y for (..., rows, steps) and (..., steps, columns)."""
     product: mx.array = x @ y if _is_exportable else _matmul(x, y)
     return product
 
 
 def matmul_transposed(x: mx.array, y: mx.array) -> mx.array:
-    """Compute X Y^T for (batch, rows, features) and (batch, columns, features)."""
+    """Compute X Y^T for (..., rows, features) and (..., columns, features)."""
     product: mx.array = x @ transpose(y) if _is_exportable else _matmul_transposed(x, y)
     return product
 
@@ -158,8 +159,8 @@ _matmul_transposed: Any = mx.custom_function(lambda x, y: x @ transpose(y))
 
 def transpose(x: mx.array) -> mx.array:
     # Flattening makes a copy instead of a view; `mx.contiguous` could not be exported.
-    rows, columns = x.shape[1:]
-    return mx.unflatten(x.swapaxes(1, 2).flatten(1), 1, (columns, rows))
+    rows, columns = x.shape[-2:]
+    return mx.unflatten(x.swapaxes(-2, -1).flatten(-2), -1, (columns, rows))
 
 
 @contextmanager
@@ -180,13 +181,36 @@ _is_exportable = False
 @_matmul.vjp  # type: ignore[untyped-decorator]
 def _(inputs: list[mx.array], cotangent: mx.array, output: mx.array) -> tuple[mx.array, mx.array]:
     x, y = inputs
-    return matmul_transposed(cotangent, y), matmul(x.swapaxes(1, 2), cotangent)
+    return matmul_transposed(cotangent, y), matmul(x.swapaxes(-2, -1), cotangent)
 
 
 @_matmul_transposed.vjp  # type: ignore[untyped-decorator]
 def _(inputs: list[mx.array], cotangent: mx.array, output: mx.array) -> tuple[mx.array, mx.array]:
     x, y = inputs
-    return matmul(cotangent, y), matmul(cotangent.swapaxes(1, 2), x)
+    return matmul(cotangent, y), matmul(cotangent.swapaxes(-2, -1), x)
+
+
+def split_steps(x: mx.array, lengths: list[int]) -> list[mx.array]:
+    """Split (batch, heads, steps, features) into parts of these lengths.
+
+    The gradient is computed in linear time: ``mx.split`` into more than ten parts has that of slices, which has the
+    full size for each part.
+    """
+
+    def split(x: mx.array) -> list[mx.array]:
+        ends = accumulate(lengths)
+        return [x[:, :, end - length : end] for end, length in zip(ends, lengths, strict=True)]
+
+    if _is_exportable:
+        return split(x)
+    split_linearly: Any = mx.custom_function(split)
+
+    @split_linearly.vjp  # type: ignore[untyped-decorator]
+    def _(x: mx.array, cotangents: list[mx.array], outputs: list[mx.array]) -> mx.array:
+        return mx.concatenate(cotangents, axis=2)
+
+    parts: list[mx.array] = split_linearly(x)
+    return parts
 
 
 def make_lens_mask(lens: mx.array, num_keys: int) -> mx.array:
@@ -198,7 +222,14 @@ def softmax(scores: mx.array) -> mx.array:
     """Compute the softmax over the last axis, with the full precision of the dtype."""
     if scores.dtype != mx.float64:
         return mx.softmax(scores, axis=-1, precise=True)
-    # MLX's exp of a float64 is correct to 6 digits only; its power function is correct to all.
     largest = mx.stop_gradient(scores.max(axis=-1, keepdims=True))
-    powers = mx.power(mx.array(math.e, mx.float64), scores - largest)
+    powers = exp(scores - largest)
     return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def exp(x: mx.array) -> mx.array:
+    """Compute the exponential function, with the full precision of the dtype."""
+    if x.dtype != mx.float64:
+        return mx.exp(x)
+    # MLX's exp of a float64 is correct to 6 digits only; its power function is correct to all.
+    return mx.power(mx.array(math.e, mx.float64), x)

@@ -25,10 +25,19 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared import checks, encoding, layers
 from d2l_compat._shared.weights import AssignableWeights, assignable, select_assigned
+from d2l_compat._shared.windows import Blocks, choose_blocks
 from d2l_compat.mlx import _blockwise
 from d2l_compat.mlx._arrays import arrays
 from d2l_compat.mlx._dropout import Dropout
 from d2l_compat.mlx._lazy import linear
+from d2l_compat.mlx.windows import (
+    hide_outside,
+    join_queries,
+    split_bias,
+    split_keys,
+    split_mask,
+    split_queries,
+)
 
 __all__ = [
     "DotProductAttention",
@@ -76,6 +85,7 @@ class _Call:
     keys: mx.array
     lens: mx.array | None
     score_bias: mx.array | None
+    window: int | None
 
 
 class DotProductAttention(AssignableWeights, nn.Module):
@@ -84,7 +94,8 @@ class DotProductAttention(AssignableWeights, nn.Module):
     On a GPU it uses ``mx.fast.scaled_dot_product_attention``, a fused kernel. On a CPU, where that
     function computes the whole matrix of weights, long input is processed by blocks of queries. In
     training with dropout, and with a ``score_bias``, the whole matrix is computed.
-    ``attention_weights`` computes it when read, from the last call's queries and keys.
+    With a ``window``, long input is always processed by blocks, of keys as well.
+    ``attention_weights`` computes the matrix when read, from the last call's queries and keys.
     """
 
     def __init__(self, dropout: float) -> None:
@@ -106,6 +117,7 @@ class DotProductAttention(AssignableWeights, nn.Module):
         *,
         causal: bool = False,
         score_bias: mx.array | None = None,
+        window: int | None = None,
     ) -> mx.array:
         """Return the attention pooling of ``values``.
 
@@ -113,17 +125,25 @@ class DotProductAttention(AssignableWeights, nn.Module):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added
-        to the scores; a key whose bias is minus infinity is hidden. The three masks may be
-        combined: a query sees the keys that none of them hides. Returns (batch, queries, v). Raises
-        ValueError or TypeError for input that does not fit.
+        to the scores; a key whose bias is minus infinity is hidden. With a ``window``, a query sees
+        only as many keys, those that end with its own: the mask is causal, and the cost grows with
+        queries * window. The masks may be combined: a query sees the keys that none of them hides.
+        Returns (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         arrays.check_valid_lens(valid_lens, queries, keys)
-        arrays.check_causal(causal, queries, keys)
+        window = arrays.check_causal(causal, queries, keys, window)
+        causal = causal or window is not None
         arrays.check_score_bias(score_bias, queries, keys)
         lens = _combine_lens(valid_lens, causal, queries, keys)
-        self._last = _Call(queries, keys, lens, score_bias)
-        if score_bias is not None or (self.training and self.dropout.p):
+        self._last = _Call(queries, keys, lens, score_bias, window)
+        num_queries, num_keys = queries.shape[1], keys.shape[1]
+        if blocks := choose_blocks(num_queries, num_keys, window):
+            return attend_in_blocks(
+                queries, keys, values, blocks, valid_lens, score_bias, dropout=self.dropout
+            )
+        has_bias = score_bias is not None or (window is not None and window < num_keys)
+        if has_bias or (self.training and self.dropout.p):
             return self.dropout(self.attention_weights) @ values
         return _pool(queries, keys, values, lens)
 
@@ -138,8 +158,8 @@ class DotProductAttention(AssignableWeights, nn.Module):
         if self._last is None:
             raise AttributeError(checks.NOT_CALLED)
         queries, keys = self._last.queries, self._last.keys
-        scores = (queries / math.sqrt(queries.shape[-1])) @ keys.swapaxes(1, 2)
-        return _masked_softmax(scores, self._last.lens, self._last.score_bias)
+        score_bias = hide_outside(self._last.score_bias, queries, keys, self._last.window)
+        return _weights(queries, keys, self._last.lens, score_bias)
 
     def __getstate__(self) -> dict[str, Any]:
         # A copied or loaded layer has not been called yet.
@@ -183,12 +203,13 @@ class MultiHeadAttention(AssignableWeights, layers.MultiHeadAttention, nn.Module
         *,
         causal: bool = False,
         score_bias: mx.array | None = None,
+        window: int | None = None,
     ) -> mx.array:
         """Return the attention pooling of ``values`` by all heads, projected by ``W_o``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` and ``score_bias``
-        as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal``, ``window`` and
+        ``score_bias`` as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
         queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens).
         Raises ValueError or TypeError for input that does not fit.
         """
@@ -201,12 +222,14 @@ class MultiHeadAttention(AssignableWeights, layers.MultiHeadAttention, nn.Module
         # Lengths are checked before they are repeated for the heads, so that messages show the caller's
         # shapes. Their range is checked before the projections infer sizes, if they do.
         arrays.check_valid_lens(valid_lens, queries, keys, in_range=not all(has_sizes))
-        arrays.check_causal(causal, queries, keys)
+        window = arrays.check_causal(causal, queries, keys, window)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
         if valid_lens is not None:
             valid_lens = mx.repeat(valid_lens, self.num_heads, axis=0)
         projected = self.W_q(queries)
         masks: dict[str, Any] = {"causal": True} if causal else {}
+        if window is not None:
+            masks["window"] = window
         if score_bias is not None:  # in the projections' dtype, which may be wider
             bias_per_head = self._bias_per_head(score_bias, len(queries))
             masks["score_bias"] = bias_per_head.astype(projected.dtype)
@@ -326,19 +349,65 @@ def round_to(dtype: mx.Dtype, table: NDArray[np.float64]) -> mx.array:
     return result
 
 
+def attend_in_blocks(
+    queries: mx.array,
+    keys: mx.array,
+    values: mx.array,
+    blocks: Blocks,
+    valid_lens: mx.array | None = None,
+    score_bias: mx.array | None = None,
+    *,
+    dropout: Dropout,
+) -> mx.array:
+    """Compute attention within a window; shapes as in :class:`DotProductAttention`."""
+    scaled = split_queries(queries / math.sqrt(queries.shape[-1]), blocks)
+    scores = _blockwise.matmul_transposed(scaled, split_keys(keys, blocks))
+    bias = None if score_bias is None else split_bias(score_bias, blocks)
+    weights = dropout(_visible_softmax(scores, split_mask(valid_lens, blocks), bias))
+    return join_queries(_blockwise.matmul(weights, split_keys(values, blocks)), blocks)
+
+
+def attend_causally(
+    queries: mx.array, keys: mx.array, values: mx.array, *, dropout: Dropout
+) -> mx.array:
+    """Compute attention with a causal mask; shapes as in :class:`DotProductAttention`."""
+    lens = _combine_lens(None, True, queries, keys)
+    if dropout.training and dropout.p:
+        return dropout(_weights(queries, keys, lens)) @ values
+    if mx.default_device().type == mx.cpu:
+        return _pool(queries, keys, values, lens)
+    return _attend_fused(queries, keys, values, "causal")
+
+
+def _weights(
+    queries: mx.array, keys: mx.array, lens: mx.array | None, score_bias: mx.array | None = None
+) -> mx.array:
+    """Compute the attention weights, shape (batch, queries, keys)."""
+    scores = (queries / math.sqrt(queries.shape[-1])) @ keys.swapaxes(1, 2)
+    return _masked_softmax(scores, lens, score_bias)
+
+
 def _masked_softmax(
     scores: mx.array, lens: mx.array | None, score_bias: mx.array | None = None
 ) -> mx.array:
     """Compute :func:`masked_softmax` of scores plus a bias, without the checks."""
-    if not scores.size:
-        return scores
     is_valid = None
     if lens is not None:
         is_valid = _blockwise.make_lens_mask(_lens_per_query(lens), scores.shape[2])
+    return _visible_softmax(scores, is_valid, score_bias)
+
+
+def _visible_softmax(
+    scores: mx.array, is_valid: mx.array | None, score_bias: mx.array | None
+) -> mx.array:
+    """Compute the softmax of scores plus a bias over the keys that are valid and that the bias does not hide."""
+    if not scores.size:
+        return scores
     if score_bias is not None:
         scores = scores + score_bias
         is_seen = score_bias != -math.inf
-        is_valid = is_seen if is_valid is None else is_valid & is_seen
+        # Not `&`: in `mx.vmap`, MLX computes that wrongly if only one of its operands is mapped.
+        is_valid = is_seen if is_valid is None else mx.logical_and(is_valid, is_seen)
     if is_valid is None:
         return _blockwise.softmax(scores)
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
@@ -383,12 +452,19 @@ def _pool(
 def _attend(queries: mx.array, keys: mx.array, values: mx.array, lens: mx.array | None) -> mx.array:
     if mx.default_device().type == mx.cpu:
         return _blockwise.attend(queries, keys, values, lens)
+    mask = None if lens is None else _blockwise.make_lens_mask(lens, keys.shape[1])[:, None]
+    return _attend_fused(queries, keys, values, mask)
+
+
+def _attend_fused(
+    queries: mx.array, keys: mx.array, values: mx.array, mask: mx.array | str | None
+) -> mx.array:
     # The kernel expects an axis of heads: one here.
     pooled = mx.fast.scaled_dot_product_attention(
         queries[:, None],
         keys[:, None],
         values[:, None],
         scale=1 / math.sqrt(queries.shape[-1]),
-        mask=None if lens is None else _blockwise.make_lens_mask(lens, keys.shape[1])[:, None],
+        mask=mask,
     )
     return pooled.squeeze(1)

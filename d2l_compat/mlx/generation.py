@@ -10,11 +10,12 @@ from mlx import nn
 from d2l_compat._shared import cache, checks, encoding, generation
 from d2l_compat._shared.cache import Sizes, new_positions, start_lengths
 from d2l_compat._shared.generation import next_token_probs
+from d2l_compat._shared.windows import causal_blocks
 from d2l_compat.mlx import _blockwise
 from d2l_compat.mlx._arrays import arrays
 from d2l_compat.mlx._dropout import Dropout
 from d2l_compat.mlx._lazy import linear
-from d2l_compat.mlx.attention import round_to
+from d2l_compat.mlx.attention import attend_causally, attend_in_blocks, round_to
 
 __all__ = ["CausalSelfAttention", "KVCache", "generate", "next_token_probs"]
 
@@ -112,12 +113,25 @@ class CausalSelfAttention(nn.Module):
         queries = self._split(self.W_q(X), positions, rope=self.sizes.rope)
         keys = self._split(self.W_k(X), positions, rope=self.sizes.rope)
         values = self._split(self.W_v(X), positions)
-        key_positions = positions
-        if cache is not None:
+        if cache is None:
+            pooled = self._attend(queries, keys, values)
+        else:
             keys, values, key_positions = cache.append(keys, values, valid_lens)
-        is_visible = mx.array(self.sizes.visible_keys(positions, key_positions)[:, None])
-        pooled = self._pool(queries, keys, values, is_visible)
+            is_visible = mx.array(self.sizes.visible_keys(positions, key_positions)[:, None])
+            pooled = self._pool(queries, keys, values, is_visible)
         return self.W_o(pooled.swapaxes(1, 2).flatten(2))
+
+    def _attend(self, queries: mx.array, keys: mx.array, values: mx.array) -> mx.array:
+        """Attend without a cache; padding comes last, so that the causal mask hides it."""
+        sizes, steps = self.sizes, queries.shape[2]
+        queries = queries.flatten(0, 1)
+        keys, values = (self._repeat_heads(X).flatten(0, 1) for X in (keys, values))
+        blocks = causal_blocks(steps, sizes.window, sizes.num_sinks)
+        if blocks is None:
+            pooled = attend_causally(queries, keys, values, dropout=self.dropout)
+        else:
+            pooled = attend_in_blocks(queries, keys, values, blocks, dropout=self.dropout)
+        return mx.unflatten(pooled, 0, (-1, sizes.num_heads))
 
     def _pool(
         self, queries: mx.array, keys: mx.array, values: mx.array, is_visible: mx.array
@@ -129,11 +143,13 @@ class CausalSelfAttention(nn.Module):
             return mx.fast.scaled_dot_product_attention(
                 queries, keys, values, scale=scale, mask=is_visible
             )
-        num_repeats = self.sizes.num_heads // self.sizes.num_kv_heads
-        keys = mx.repeat(keys, num_repeats, axis=1)
-        values = mx.repeat(values, num_repeats, axis=1)
+        keys, values = self._repeat_heads(keys), self._repeat_heads(values)
         scores = mx.where(is_visible, (queries * scale) @ keys.swapaxes(2, 3), -math.inf)
         return self.dropout(_blockwise.softmax(scores)) @ values
+
+    def _repeat_heads(self, X: mx.array) -> mx.array:
+        """Repeat keys or values for each head of queries that they serve."""
+        return mx.repeat(X, self.sizes.num_heads // self.sizes.num_kv_heads, axis=1)
 
     def _split(self, X: mx.array, positions: np.ndarray, rope: bool = False) -> mx.array:
         """Reshape (batch, steps, features) to (batch, heads, steps, head_size), and rotate by positions."""

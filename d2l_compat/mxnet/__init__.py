@@ -42,6 +42,7 @@ LAZY_MODULES = (  # imported when one of their names is first used
     "classification",
     "generation",
     "linear",
+    "linear_attention",
     "models",
     "optimization",
     "parallel",
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from d2l_compat.mxnet.classification import *
     from d2l_compat.mxnet.generation import *
     from d2l_compat.mxnet.linear import *
+    from d2l_compat.mxnet.linear_attention import *
     from d2l_compat.mxnet.models import *
     from d2l_compat.mxnet.optimization import *
     from d2l_compat.mxnet.parallel import *

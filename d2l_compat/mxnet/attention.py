@@ -15,6 +15,8 @@ Their values are checked, so a call with ``valid_lens`` waits for them.
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, overload
 
 import numpy as onp
@@ -24,8 +26,16 @@ from numpy.typing import NDArray
 
 from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat._shared.weights import assignable
+from d2l_compat._shared.windows import Blocks, choose_blocks
 from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet._dropout import Dropout
+from d2l_compat.mxnet.windows import (
+    block_bias,
+    hide_outside,
+    join_queries,
+    split_keys,
+    split_queries,
+)
 
 __all__ = [
     "DotProductAttention",
@@ -75,7 +85,7 @@ class DotProductAttention(nn.Block):
         checks.check_dropout(dropout)
         super().__init__()
         self.dropout = Dropout(dropout)
-        self._last: np.ndarray | None = None
+        self._last: np.ndarray | Callable[[], np.ndarray] | None = None
 
     def __call__(
         self,
@@ -86,10 +96,11 @@ class DotProductAttention(nn.Block):
         *,
         causal: bool = False,
         score_bias: np.ndarray | None = None,
+        window: int | None = None,
     ) -> np.ndarray:
         # Gluon's `__call__` takes positional arguments only. Pass only the masks in use: a custom
         # `forward` may support none.
-        masks = () if causal is False and score_bias is None else (causal, score_bias)
+        masks = _masks_in_use(causal, score_bias, window)
         return super().__call__(queries, keys, values, valid_lens, *masks)
 
     def forward(
@@ -100,6 +111,7 @@ class DotProductAttention(nn.Block):
         valid_lens: np.ndarray | None = None,
         causal: bool = False,
         score_bias: np.ndarray | None = None,
+        window: int | None = None,
     ) -> np.ndarray:
         """Return the attention pooling of ``values``.
 
@@ -107,28 +119,34 @@ class DotProductAttention(nn.Block):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added
-        to the scores; a key whose bias is minus infinity is hidden. The three masks may be
-        combined: a query sees the keys that none of them hides. Returns (batch, queries, v). Raises
-        ValueError or TypeError for input that does not fit.
+        to the scores; a key whose bias is minus infinity is hidden. With a ``window``, a query sees only
+        as many keys, those that end with its own: the mask is causal, and the cost grows with queries *
+        window. The masks may be combined: a query sees the keys that none of them hides. Returns
+        (batch, queries, v). Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         lens = arrays.check_valid_lens(valid_lens, queries, keys)
-        arrays.check_causal(causal, queries, keys)
+        window = arrays.check_causal(causal, queries, keys, window)
+        causal = causal or window is not None
         arrays.check_score_bias(score_bias, queries, keys)
-        scaled = queries / math.sqrt(queries.shape[-1])  # cheaper than scaling the scores
-        scores = npx.batch_dot(scaled, keys, transpose_b=True)
-        self._last = _softmax(scores, _combine_lens(lens, scores) if causal else lens, score_bias)
+        if blocks := choose_blocks(queries.shape[1], keys.shape[1], window):
+            self._last = partial(compute_weights, queries, keys, lens, causal, score_bias, window)
+            return attend_in_blocks(
+                queries, keys, values, blocks, lens, score_bias, dropout=self.dropout
+            )
+        self._last = compute_weights(queries, keys, lens, causal, score_bias, window)
         return npx.batch_dot(self.dropout(self._last), values)
 
     @assignable
     def attention_weights(self) -> np.ndarray:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        Raises AttributeError before the first call.
+        For long input with a window, they are computed when this is read. Raises AttributeError before the
+        first call.
         """
         if self._last is None:
             raise AttributeError(checks.NOT_CALLED)
-        return self._last
+        return self._last() if callable(self._last) else self._last
 
 
 class MultiHeadAttention(nn.Block):
@@ -193,8 +211,9 @@ class MultiHeadAttention(nn.Block):
         *,
         causal: bool = False,
         score_bias: np.ndarray | None = None,
+        window: int | None = None,
     ) -> np.ndarray:
-        masks = () if causal is False and score_bias is None else (causal, score_bias)
+        masks = _masks_in_use(causal, score_bias, window)
         return super().__call__(queries, keys, values, valid_lens, *masks)
 
     def forward(
@@ -205,12 +224,13 @@ class MultiHeadAttention(nn.Block):
         valid_lens: np.ndarray | None = None,
         causal: bool = False,
         score_bias: np.ndarray | None = None,
+        window: int | None = None,
     ) -> np.ndarray:
         """Return the attention pooling of ``values`` by all heads, projected by ``W_o``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` and ``score_bias``
-        as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal``, ``window`` and
+        ``score_bias`` as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
         queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens).
         Raises ValueError or TypeError for input that does not fit.
         """
@@ -221,7 +241,7 @@ class MultiHeadAttention(nn.Block):
         # Check masks before they are repeated for the heads, so that messages show the given shapes,
         # and before the projections, so that these do not take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys)
-        arrays.check_causal(causal, queries, keys)
+        window = arrays.check_causal(causal, queries, keys, window)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
         batch = len(queries)
         if valid_lens is not None:
@@ -232,6 +252,8 @@ class MultiHeadAttention(nn.Block):
             if score_bias.ndim > 2:
                 score_bias = self._repeat_per_head(score_bias, batch, score_bias.shape[-2:])
             masks["score_bias"] = score_bias
+        if window is not None:
+            masks["window"] = window
         self._last = None  # forget weights that were assigned
         pooled = self.attention(
             self.transpose_qkv(self.W_q(queries)),
@@ -332,6 +354,48 @@ class PositionalEncoding(nn.Block):
         arrays.check_positions(offset, X, self.max_len)
         P = self.P[:, offset : offset + X.shape[1]]
         return self.dropout(X + P.as_in_ctx(X.ctx).astype(X.dtype, copy=False))
+
+
+def _masks_in_use(
+    causal: bool, score_bias: np.ndarray | None, window: int | None
+) -> tuple[Any, ...]:
+    """Return the masks as positional arguments, without the last ones if these are not in use."""
+    if window is not None:
+        return causal, score_bias, window
+    return () if causal is False and score_bias is None else (causal, score_bias)
+
+
+def attend_in_blocks(
+    queries: np.ndarray,
+    keys: np.ndarray,
+    values: np.ndarray,
+    blocks: Blocks,
+    valid_lens: NDArray[Any] | None = None,
+    score_bias: np.ndarray | None = None,
+    *,
+    dropout: Dropout,
+) -> np.ndarray:
+    """Compute attention within a window; shapes as in :class:`DotProductAttention`."""
+    bias = block_bias(queries, blocks, valid_lens, score_bias)
+    weights = compute_weights(
+        split_queries(queries, blocks), split_keys(keys, blocks), score_bias=bias
+    )
+    return join_queries(npx.batch_dot(dropout(weights), split_keys(values, blocks)), blocks)
+
+
+def compute_weights(
+    queries: np.ndarray,
+    keys: np.ndarray,
+    lens: NDArray[Any] | None = None,
+    causal: bool = False,
+    score_bias: np.ndarray | None = None,
+    window: int | None = None,
+) -> np.ndarray:
+    """Return the weights of all keys, shape (batch, queries, keys); a window comes with ``causal``."""
+    scaled = queries / math.sqrt(queries.shape[-1])  # cheaper than scaling the scores
+    scores = npx.batch_dot(scaled, keys, transpose_b=True)
+    score_bias = hide_outside(score_bias, queries, keys, window)
+    return _softmax(scores, _combine_lens(lens, scores) if causal else lens, score_bias)
 
 
 def _combine_lens(lens: NDArray[Any] | None, scores: np.ndarray) -> NDArray[Any] | np.ndarray:

@@ -10,9 +10,10 @@ from mxnet.gluon import nn
 from d2l_compat._shared import cache, checks, encoding, generation
 from d2l_compat._shared.cache import Sizes, new_positions, start_lengths
 from d2l_compat._shared.generation import next_token_probs
+from d2l_compat._shared.windows import causal_blocks
 from d2l_compat.mxnet._arrays import arrays
 from d2l_compat.mxnet._dropout import Dropout
-from d2l_compat.mxnet.attention import dense
+from d2l_compat.mxnet.attention import attend_in_blocks, compute_weights, dense
 
 __all__ = ["CausalSelfAttention", "KVCache", "generate", "next_token_probs"]
 
@@ -116,16 +117,32 @@ class CausalSelfAttention(nn.Block):
         queries = self._split(self.W_q(X), positions, rope=self.sizes.rope)
         keys = self._split(self.W_k(X), positions, rope=self.sizes.rope)
         values = self._split(self.W_v(X), positions)
-        key_positions = positions
-        if cache is not None:
+        if cache is None:
+            pooled = self._attend(queries, self._repeat_heads(keys), self._repeat_heads(values))
+        else:
             keys, values, key_positions = cache.append(keys, values, valid_lens)
-        is_visible = self.sizes.visible_keys(positions, key_positions)[:, None]
-        bias = np.array(onp.where(is_visible, 0, -math.inf), dtype=X.dtype, ctx=X.ctx)
-        scaled = queries / math.sqrt(self.sizes.head_size)  # cheaper than scaling the scores
-        scores = npx.batch_dot(scaled, self._repeat_heads(keys), transpose_b=True) + bias
-        weights = self.dropout(npx.softmax(scores, axis=-1))
-        pooled = npx.batch_dot(weights, self._repeat_heads(values))
+            is_visible = self.sizes.visible_keys(positions, key_positions)[:, None]
+            bias = np.array(onp.where(is_visible, 0, -math.inf), dtype=X.dtype, ctx=X.ctx)
+            scaled = queries / math.sqrt(self.sizes.head_size)  # cheaper than scaling the scores
+            scores = npx.batch_dot(scaled, self._repeat_heads(keys), transpose_b=True) + bias
+            weights = self.dropout(npx.softmax(scores, axis=-1))
+            pooled = npx.batch_dot(weights, self._repeat_heads(values))
         return self.W_o(pooled.swapaxes(1, 2).reshape(X.shape))
+
+    def _attend(self, *inputs: np.ndarray) -> np.ndarray:
+        """Attend to keys without a cache; padding comes last, so that the causal mask hides it.
+
+        ``inputs``: queries, keys and values, each (batch, heads, steps, features).
+        """
+        batch, num_heads, num_steps, size = shape = inputs[0].shape
+        queries, keys, values = (x.reshape(batch * num_heads, num_steps, size) for x in inputs)
+        blocks = causal_blocks(num_steps, self.sizes.window, self.sizes.num_sinks)
+        if blocks is None:
+            weights = compute_weights(queries, keys, causal=True)
+            pooled = npx.batch_dot(self.dropout(weights), values)
+        else:
+            pooled = attend_in_blocks(queries, keys, values, blocks, dropout=self.dropout)
+        return pooled.reshape(shape)
 
     def _repeat_heads(self, X: np.ndarray) -> np.ndarray:
         """Repeat each head of keys or values for all heads of queries that read it."""

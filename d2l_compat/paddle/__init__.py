@@ -38,6 +38,7 @@ LAZY_MODULES = (  # imported when one of their names is first used
     "classification",
     "generation",
     "linear",
+    "linear_attention",
     "optimization",
     "parallel",
     "pictures",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from d2l_compat.paddle.classification import *
     from d2l_compat.paddle.generation import *
     from d2l_compat.paddle.linear import *
+    from d2l_compat.paddle.linear_attention import *
     from d2l_compat.paddle.optimization import *
     from d2l_compat.paddle.parallel import *
     from d2l_compat.paddle.pictures import *

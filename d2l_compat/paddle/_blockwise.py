@@ -27,41 +27,57 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -
     return _BlockwiseAttention.apply(queries, keys, values, lens)
 
 
-def softmax(scores: Tensor, lens: Tensor | None, score_bias: Tensor | None = None) -> Tensor:
-    """Return the softmax over the first ``lens`` scores, as in :func:`attend`; exactly 0 past them.
+def valid_keys(lens: Tensor | None, num_keys: int) -> Tensor | None:
+    """Return which keys are among the first ``lens``, as in :func:`attend`; (batch or 1, queries or 1, keys)."""
+    if lens is None:
+        return None
+    lens = lens.astype("int64")  # some integer dtypes cannot be compared with int64
+    per_query = lens if lens.ndim == 2 else lens.unsqueeze(1)
+    return paddle.arange(num_keys) < per_query.unsqueeze(2)
+
+
+def softmax(scores: Tensor, is_visible: Tensor | None, score_bias: Tensor | None = None) -> Tensor:
+    """Return the softmax over the visible scores; exactly 0 for all others.
 
     ``score_bias`` is added to the scores; where it is minus infinity, the result is exactly 0 too.
     """
-    valid = None
-    if lens is not None:
-        lens = lens.astype("int64")  # some integer dtypes cannot be compared with int64
-        per_query = lens if lens.ndim == 2 else lens.unsqueeze(1)
-        valid = paddle.arange(scores.shape[2]) < per_query.unsqueeze(2)
     if score_bias is not None:
         scores = scores + score_bias
         is_finite = score_bias != -math.inf
-        valid = is_finite if valid is None else valid & is_finite
-    if valid is None:
+        is_visible = is_finite if is_visible is None else is_visible & is_finite
+    if is_visible is None:
         return F.softmax(scores, axis=-1)
-    # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
-    finite = scores.masked_fill(~valid, paddle.finfo(scores.dtype).min)
-    return F.softmax(finite, axis=-1).masked_fill(~valid, 0)
+    # The lowest finite score, not -inf: in a row without a visible key, softmax of -inf is NaN.
+    finite = scores.masked_fill(~is_visible, paddle.finfo(scores.dtype).min)
+    return F.softmax(finite, axis=-1).masked_fill(~is_visible, 0)
+
+
+def compute_weights(
+    queries: Tensor, keys: Tensor, is_visible: Tensor | None, score_bias: Tensor | None = None
+) -> Tensor:
+    """Return softmax(Q K^T / sqrt(d)) over the visible keys; queries and keys are (..., steps, d)."""
+    scaled = queries / math.sqrt(queries.shape[-1])  # cheaper than scaling the scores
+    scores = paddle.matmul(scaled, keys, transpose_y=True)
+    return softmax(scores, is_visible, score_bias)
 
 
 class _BlockwiseAttention(PyLayer):
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, lens: Any) -> Tensor:
         pooled = paddle.zeros([*queries.shape[:2], values.shape[2]], values.dtype)
+        queries = queries / math.sqrt(queries.shape[2])  # cheaper than scaling the scores
         ctx.blocks = list(_blocks(queries, keys, lens))
-        ctx.save_for_backward(queries, keys, values)
         for rows, columns, block_lens in ctx.blocks:
             weights = _weights(queries[rows], keys[columns], block_lens)
             pooled[rows] = paddle.matmul(weights, values[columns])
+        # A copy: the result holds the saved tensors, and must not be one of them.
+        ctx.save_for_backward(queries, keys, values, pooled.clone())
         return pooled
 
     @staticmethod
     def backward(ctx: Any, grad_pooled: Tensor) -> tuple[Tensor, ...]:
-        queries, keys, values = ctx.saved_tensor()
+        queries, keys, values, pooled = ctx.saved_tensor()
+        means = (grad_pooled * pooled).sum(axis=-1, keepdim=True)
         grad_queries = paddle.zeros_like(queries)
         grad_keys = paddle.zeros_like(keys)
         grad_values = paddle.zeros_like(values)
@@ -71,12 +87,10 @@ class _BlockwiseAttention(PyLayer):
             grad_values[columns] += paddle.matmul(weights, grad_block, transpose_x=True)
             grad_weights = paddle.matmul(grad_block, values[columns], transpose_y=True)
             # Through the softmax: weight * (gradient - its weighted mean).
-            mean = (weights * grad_weights).sum(axis=-1, keepdim=True)
-            grad_scores = grad_weights.subtract_(mean).multiply_(weights)
-            grad_scores = grad_scores.scale_(1 / math.sqrt(queries.shape[2]))
+            grad_scores = grad_weights.subtract_(means[rows]).multiply_(weights)
             grad_queries[rows] = paddle.matmul(grad_scores, keys[columns])
             grad_keys[columns] += paddle.matmul(grad_scores, queries[rows], transpose_x=True)
-        return grad_queries, grad_keys, grad_values
+        return grad_queries / math.sqrt(queries.shape[2]), grad_keys, grad_values
 
 
 Index = tuple[slice, slice]  # examples and steps
@@ -84,7 +98,7 @@ Index = tuple[slice, slice]  # examples and steps
 
 def _blocks(
     queries: Tensor, keys: Tensor, lens: Tensor | None
-) -> Iterator[tuple[Index, Index, Tensor | None]]:
+) -> Iterator[tuple[Index, Index, NDArray[Any] | None]]:
     """Yield each block's indices of queries and visible keys, and its lengths, or None if these are equal.
 
     A block lies within one example: products are the fastest if the matrices stay in the cache.
@@ -105,9 +119,19 @@ def _blocks(
             rows = slice(i, i + 1), slice(start, start + BLOCK)
             columns = slice(i, i + 1), slice(0, int(longest))
             is_uniform = (block_lens == longest).all()
-            yield rows, columns, None if is_uniform else paddle.to_tensor(block_lens)
+            yield rows, columns, None if is_uniform else block_lens
 
 
-def _weights(queries: Tensor, keys: Tensor, lens: Tensor | None) -> Tensor:
-    scaled = queries / math.sqrt(queries.shape[2])
-    return softmax(paddle.matmul(scaled, keys, transpose_y=True), lens)
+def _weights(queries: Tensor, keys: Tensor, lens: NDArray[Any] | None) -> Tensor:
+    """Return the weights of scaled queries, computed in place: large new tensors are slow."""
+    scores = paddle.matmul(queries, keys, transpose_y=True)
+    if lens is None:
+        return F.softmax_(scores)
+    # All queries see the keys before the shortest length, so only the others need a mask.
+    shortest, num_keys = int(lens.min()), keys.shape[1]
+    is_hidden = paddle.to_tensor(np.arange(shortest, num_keys) >= lens[..., None])
+    lowest = paddle.finfo(scores.dtype).min
+    scores[:, :, shortest:] = scores[:, :, shortest:].masked_fill(is_hidden, lowest)
+    weights = F.softmax_(scores)
+    # A hidden key has a weight of 0, unless all keys of the query are hidden.
+    return weights if shortest else weights.masked_fill_(is_hidden, 0)

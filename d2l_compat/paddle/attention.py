@@ -11,19 +11,29 @@ Lengths are checked by value, so a call with ``valid_lens`` on a GPU waits for t
 traced by ``paddle.jit.to_static`` there are no values yet, and the check is skipped.
 """
 
-import math
 from typing import Any, cast
 
 import numpy as np
 import paddle
 from numpy.typing import NDArray
 from paddle import Tensor, nn
+from paddle.nn import functional as F
 
 from d2l_compat._shared import checks, encoding, layers
 from d2l_compat._shared.weights import AssignableWeights, assignable, select_assigned
+from d2l_compat._shared.windows import Blocks
 from d2l_compat.paddle import _blockwise
 from d2l_compat.paddle._arrays import arrays
 from d2l_compat.paddle._position_table import PositionTable
+from d2l_compat.paddle.windows import (
+    choose_blocks,
+    hide_outside,
+    join_queries,
+    split_bias,
+    split_keys,
+    split_mask,
+    split_queries,
+)
 
 __all__ = [
     "DotProductAttention",
@@ -60,7 +70,7 @@ def masked_softmax(X: Tensor, valid_lens: Tensor | None = None) -> Tensor:
 
     """
     arrays.check_scores(X, valid_lens)
-    return _blockwise.softmax(X, valid_lens)
+    return _blockwise.softmax(X, _blockwise.valid_keys(valid_lens, X.shape[2]))
 
 
 class DotProductAttention(AssignableWeights, nn.Layer):
@@ -89,6 +99,7 @@ class DotProductAttention(AssignableWeights, nn.Layer):
         valid_lens: Tensor | None = None,
         causal: bool = False,  # not keyword-only: a traced program gets no keyword-only tensors
         score_bias: Tensor | None = None,
+        window: int | None = None,
     ) -> Tensor:
         """Return the attention pooling of ``values``.
 
@@ -96,22 +107,32 @@ class DotProductAttention(AssignableWeights, nn.Layer):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
-        the scores; a key whose bias is minus infinity is hidden. The three masks may be combined:
-        a query sees the keys that none of them hides. Returns (batch, queries, v). Raises ValueError or
-        TypeError for input that does not fit.
+        the scores; a key whose bias is minus infinity is hidden. With a ``window``, a query sees only as many
+        keys, those that end with its own: the mask is causal, and the cost grows with queries * window. The
+        masks may be combined: a query sees the keys that none of them hides. Returns (batch, queries, v).
+        Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         arrays.check_valid_lens(valid_lens, queries, keys)
-        arrays.check_causal(causal, queries, keys)
+        window = arrays.check_causal(causal, queries, keys, window)
         arrays.check_score_bias(score_bias, queries, keys)
-        lens = _combine_lens(valid_lens, causal, queries, keys)
+        lens = _combine_lens(valid_lens, causal or window is not None, queries, keys)
+        dropout = self.dropout.p if self.training else 0.0
+        blocks = choose_blocks(queries, keys, window)
         is_eager = paddle.in_dynamic_mode()  # a traced program has no weights to show
-        needs_weights = score_bias is not None or (self.training and self.dropout.p > 0)
-        if is_eager and not needs_weights and queries.shape[1] >= _blockwise.MIN_QUERIES:
-            self._last = queries, keys, lens
+        has_only_lens = score_bias is None and (window is None or window >= keys.shape[1])
+        is_long = queries.shape[1] >= _blockwise.MIN_QUERIES
+        if blocks is not None:
+            pooled = attend_in_blocks(
+                queries, keys, values, blocks, valid_lens, score_bias, dropout=dropout
+            )
+            if is_eager:
+                self._last = queries, keys, lens, score_bias, window
+        elif is_eager and is_long and has_only_lens and not dropout:
             pooled = _blockwise.attend(queries, keys, values, lens)
+            self._last = queries, keys, lens
         else:
-            weights = _weights(queries, keys, lens, score_bias)
+            weights = _weights(queries, keys, lens, score_bias, window)
             pooled = paddle.bmm(self.dropout(weights), values)
             if is_eager:
                 self._last = (weights,)
@@ -150,11 +171,47 @@ def _combine_lens(
 
 
 def _weights(
-    queries: Tensor, keys: Tensor, lens: Tensor | None, score_bias: Tensor | None = None
+    queries: Tensor,
+    keys: Tensor,
+    lens: Tensor | None,
+    score_bias: Tensor | None = None,
+    window: int | None = None,
 ) -> Tensor:
-    scaled = queries / math.sqrt(queries.shape[2])  # cheaper than scaling the scores
-    scores = paddle.matmul(scaled, keys, transpose_y=True)
-    return _blockwise.softmax(scores, lens, score_bias)
+    is_visible = _blockwise.valid_keys(lens, keys.shape[1])
+    is_visible = hide_outside(is_visible, queries, keys, window)
+    return _blockwise.compute_weights(queries, keys, is_visible, score_bias)
+
+
+def attend_causally(
+    queries: Tensor, keys: Tensor, values: Tensor, *, dropout: float = 0.0
+) -> Tensor:
+    """Compute attention with a causal mask; shapes as in :class:`DotProductAttention`."""
+    lens = _combine_lens(None, True, queries, keys)
+    if queries.shape[1] >= _blockwise.MIN_QUERIES and not dropout:
+        return _blockwise.attend(queries, keys, values, lens)
+    return paddle.bmm(F.dropout(_weights(queries, keys, lens), dropout), values)
+
+
+def attend_in_blocks(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    blocks: Blocks,
+    valid_lens: Tensor | None = None,
+    score_bias: Tensor | None = None,
+    *,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Compute attention within a window; shapes as in :class:`DotProductAttention`."""
+    bias = None if score_bias is None else split_bias(score_bias, blocks)
+    weights = _blockwise.compute_weights(
+        split_queries(queries, blocks),
+        split_keys(keys, blocks),
+        split_mask(valid_lens, blocks),
+        bias,
+    )
+    pooled = paddle.matmul(F.dropout(weights, dropout), split_keys(values, blocks))
+    return join_queries(pooled, blocks)
 
 
 class MultiHeadAttention(AssignableWeights, layers.MultiHeadAttention, nn.Layer):
@@ -196,12 +253,13 @@ class MultiHeadAttention(AssignableWeights, layers.MultiHeadAttention, nn.Layer)
         valid_lens: Tensor | None = None,
         causal: bool = False,
         score_bias: Tensor | None = None,
+        window: int | None = None,
     ) -> Tensor:
         """Return the attention pooling of ``values`` by all heads, projected by ``W_o``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` and ``score_bias``
-        as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal``, ``window`` and
+        ``score_bias`` as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
         queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens).
         Raises ValueError or TypeError for input that does not fit.
         """
@@ -212,12 +270,14 @@ class MultiHeadAttention(AssignableWeights, layers.MultiHeadAttention, nn.Layer)
         # Check masks before they are repeated for the heads, so that messages show the given shapes,
         # and before projections could take their sizes from invalid input.
         arrays.check_valid_lens(valid_lens, queries, keys)
-        arrays.check_causal(causal, queries, keys)
+        window = arrays.check_causal(causal, queries, keys, window)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
         if valid_lens is not None:
             valid_lens = valid_lens.astype("int64").repeat_interleave(self.num_heads, axis=0)
         projected = self.W_q(queries)
         masks: dict[str, Any] = {"causal": True} if causal else {}
+        if window is not None:
+            masks["window"] = window
         if score_bias is not None:
             # Autocast may give the scores another dtype.
             bias_per_head = self._bias_per_head(score_bias, queries.shape[0])

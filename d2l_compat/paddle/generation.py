@@ -10,8 +10,9 @@ from paddle.nn import functional as F
 from d2l_compat._shared import cache, checks, encoding, generation
 from d2l_compat._shared.cache import Sizes, new_positions, start_lengths
 from d2l_compat._shared.generation import next_token_probs
+from d2l_compat._shared.windows import causal_blocks
 from d2l_compat.paddle._arrays import arrays
-from d2l_compat.paddle.attention import linear
+from d2l_compat.paddle.attention import attend_causally, attend_in_blocks, linear
 
 __all__ = ["CausalSelfAttention", "KVCache", "generate", "next_token_probs"]
 
@@ -110,9 +111,11 @@ class CausalSelfAttention(nn.Layer):
         queries = self._split(self.W_q(X), positions, rope=self.sizes.rope)
         keys = self._split(self.W_k(X), positions, rope=self.sizes.rope)
         values = self._split(self.W_v(X), positions)
-        key_positions = positions
-        if cache is not None:
-            keys, values, key_positions = cache.append(keys, values, valid_lens)
+        dropout = self.dropout if self.training else 0.0
+        if cache is None:
+            pooled = self._attend(queries, keys, values, dropout)
+            return self.W_o(pooled.transpose([0, 2, 1, 3]).flatten(2))
+        keys, values, key_positions = cache.append(keys, values, valid_lens)
         is_visible = self.sizes.visible_keys(positions, key_positions)[:, None]
         # Paddle turns a mask of bools into infinities, which FLAGS_check_nan_inf would reject.
         bias = np.where(is_visible, 0, paddle.finfo(queries.dtype).min)
@@ -121,11 +124,25 @@ class CausalSelfAttention(nn.Layer):
             keys.transpose([0, 2, 1, 3]),
             values.transpose([0, 2, 1, 3]),
             attn_mask=paddle.to_tensor(bias, queries.dtype, X.place),
-            dropout_p=self.dropout,
-            training=self.training,
+            dropout_p=dropout,
             enable_gqa=True,
         )
         return self.W_o(pooled.flatten(2))
+
+    def _attend(self, queries: Tensor, keys: Tensor, values: Tensor, dropout: float) -> Tensor:
+        """Attend without a cache; padding comes last, so that the causal mask hides it."""
+        sizes, steps = self.sizes, queries.shape[2]
+        queries = queries.flatten(0, 1)
+        keys, values = (
+            X.repeat_interleave(sizes.num_heads // sizes.num_kv_heads, axis=1).flatten(0, 1)
+            for X in (keys, values)
+        )
+        blocks = causal_blocks(steps, sizes.window, sizes.num_sinks)
+        if blocks is None:
+            pooled = attend_causally(queries, keys, values, dropout=dropout)
+        else:
+            pooled = attend_in_blocks(queries, keys, values, blocks, dropout=dropout)
+        return pooled.unflatten(0, [-1, sizes.num_heads])
 
     def _split(self, X: Tensor, positions: np.ndarray, rope: bool = False) -> Tensor:
         """Reshape (batch, steps, features) to (batch, heads, steps, head_size), and rotate by positions."""

@@ -41,6 +41,7 @@ LAZY_MODULES = (  # imported when one of their names is first used
     "classification",
     "generation",
     "linear",
+    "linear_attention",
     "models",
     "optimization",
     "recurrent",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from d2l_compat.tensorflow.classification import *
     from d2l_compat.tensorflow.generation import *
     from d2l_compat.tensorflow.linear import *
+    from d2l_compat.tensorflow.linear_attention import *
     from d2l_compat.tensorflow.models import *
     from d2l_compat.tensorflow.optimization import *
     from d2l_compat.tensorflow.recurrent import *

@@ -14,6 +14,11 @@ BLOCK = 256  # queries
 MIN_QUERIES = 2048  # for fewer the full matrix is cheap
 
 
+def is_long(queries: Tensor) -> bool:
+    """Return whether the full matrix of weights would be expensive."""
+    return (queries.shape[1] or 0) >= MIN_QUERIES
+
+
 def attend(queries: Tensor, keys: Tensor, values: Tensor, lens: Tensor | None) -> Tensor:
     """Return softmax(Q K^T / sqrt(d)) V over the first ``lens`` keys, shape (batch, queries, v).
 
@@ -72,17 +77,24 @@ def _weights(queries: Tensor, keys: Tensor, lens: Tensor | None, block: slice) -
     return softmax(scores, lens)
 
 
-def softmax(scores: Tensor, lens: Tensor | None, score_bias: Tensor | None = None) -> Tensor:
+def softmax(
+    scores: Tensor,
+    lens: Tensor | None,
+    score_bias: Tensor | None = None,
+    is_visible: Tensor | None = None,
+) -> Tensor:
     """Return the softmax over the first ``lens`` scores, as in :func:`attend`; exactly 0 past them.
 
-    ``score_bias`` is added to the scores; where it is minus infinity, the result is exactly 0 too.
+    ``score_bias`` is added to the scores; where it is minus infinity, or ``is_visible`` is False, the result is
+    exactly 0 too.
     """
-    valid = None
+    valid = is_visible
     if lens is not None:
         lens = tf.cast(lens, tf.int64)  # the dtype of ``keys``: only equal dtypes can be compared
         per_query = lens if lens.shape.rank == 2 else lens[:, None]
         keys = tf.range(tf.shape(scores, tf.int64)[-1], dtype=tf.int64)
-        valid = keys < per_query[:, :, None]
+        is_in_text = keys < per_query[:, :, None]
+        valid = is_in_text if valid is None else valid & is_in_text
     if score_bias is not None:
         scores = scores + score_bias
         is_finite = score_bias != -math.inf
@@ -91,6 +103,7 @@ def softmax(scores: Tensor, lens: Tensor | None, score_bias: Tensor | None = Non
         return tf.nn.softmax(scores, axis=-1)
     # The lowest finite score, not -inf: in a row without a valid key, softmax of -inf is NaN.
     weights = tf.nn.softmax(tf.where(valid, scores, scores.dtype.min), axis=-1)
-    if score_bias is None and tf.executing_eagerly() and tf.reduce_min(lens) > 0:
+    has_only_lens = score_bias is None and is_visible is None
+    if has_only_lens and tf.executing_eagerly() and tf.reduce_min(lens) > 0:
         return weights  # already 0 at invalid keys
     return tf.where(valid, weights, tf.zeros((), scores.dtype))

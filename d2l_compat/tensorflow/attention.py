@@ -22,11 +22,22 @@ from tensorflow import Tensor
 
 from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat._shared.weights import assignable
+from d2l_compat._shared.windows import Blocks
 from d2l_compat.tensorflow import _blockwise
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow._keras import convert_input, dynamic_shape, keras, prepare_inputs
 from d2l_compat.tensorflow._position_table import PositionTable
+from d2l_compat.tensorflow.windows import (
+    choose_blocks,
+    clip_window,
+    join_queries,
+    split_bias,
+    split_keys,
+    split_mask,
+    split_queries,
+    visible_keys,
+)
 
 __all__ = [
     "DotProductAttention",
@@ -96,6 +107,7 @@ class DotProductAttention(keras.layers.Layer):
         *,
         causal: bool = False,
         score_bias: Array | None = None,
+        window: int | None = None,
         **kwargs: Any,
     ) -> Tensor:
         """Return the attention pooling of ``values``; ``training=True`` drops weights.
@@ -104,17 +116,19 @@ class DotProductAttention(keras.layers.Layer):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
-        the scores; a key whose bias is minus infinity is hidden. The three masks may be combined:
-        a query sees the keys that none of them hides. Returns (batch, queries, v). Raises ValueError or
-        TypeError for input that does not fit.
+        the scores; a key whose bias is minus infinity is hidden. With a ``window``, a query sees only as many
+        keys, those that end with its own: the mask is causal, and the cost grows with queries * window, unless
+        a graph is traced for any number of queries or keys. The masks may be combined: a query sees the keys
+        that none of them hides. Returns (batch, queries, v). Raises ValueError or TypeError for input that does
+        not fit.
         """
         # Check before `call`, since Keras casts its inputs and rewords its errors.
         layer_inputs.check_dot_product(queries, keys, values)
         valid_lens = layer_inputs.check_valid_lens(valid_lens, queries, keys)
-        layer_inputs.check_causal(causal, queries, keys)
+        window = layer_inputs.check_causal(causal, queries, keys, window)
         layer_inputs.check_score_bias(score_bias, queries, keys)
         queries, keys, values = prepare_inputs(self, queries, keys, values)
-        masks = _mask_arguments(causal, convert_input(self, score_bias))
+        masks = _mask_arguments(causal, convert_input(self, score_bias), window)
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **masks, **kwargs)
 
     def call(
@@ -127,15 +141,29 @@ class DotProductAttention(keras.layers.Layer):
         *,
         causal: bool = False,
         score_bias: Tensor | None = None,
+        window: int | None = None,
     ) -> Tensor:
-        lens = _combine_lens(valid_lens, causal, queries, keys)
-        needs_weights = score_bias is not None or (training and self.dropout.rate > 0)
-        if not needs_weights and (queries.shape[1] or 0) >= _blockwise.MIN_QUERIES:
-            if lens is not None:
-                lens = tf.convert_to_tensor(lens)
-            self._last = queries, keys, lens
+        lens = combine_lens(valid_lens, causal or window is not None, queries, keys)
+        if lens is not None:
+            lens = tf.convert_to_tensor(lens)
+        window = clip_window(window, keys)
+        self._last = queries, keys, lens, score_bias, window
+        if blocks := choose_blocks(queries, keys, window):
+            return attend_in_blocks(
+                queries,
+                keys,
+                values,
+                blocks,
+                valid_lens,
+                score_bias,
+                dropout=self.dropout,
+                training=training,
+            )
+        has_other_mask = score_bias is not None or window is not None
+        is_dropping = training and self.dropout.rate > 0
+        if _blockwise.is_long(queries) and not (has_other_mask or is_dropping):
             return _blockwise.attend(queries, keys, values, lens)
-        self._last = _attention_weights(queries, keys, lens, score_bias)
+        self._last = compute_weights(queries, keys, lens, score_bias, window)
         return tf.matmul(self.dropout(self._last, training=training), values)
 
     @assignable
@@ -148,22 +176,24 @@ class DotProductAttention(keras.layers.Layer):
         """
         if isinstance(self._last, tuple):
             check_readable(self._last[0])
-            return _attention_weights(*self._last)
+            return compute_weights(*self._last)
         return check_readable(self._last)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "dropout": self.dropout.rate}
 
 
-def _mask_arguments(causal: bool, score_bias: Array | None) -> dict[str, Any]:
+def _mask_arguments(causal: bool, score_bias: Array | None, window: int | None) -> dict[str, Any]:
     """Return only the masks in use: a custom attention layer may support none."""
     masks: dict[str, Any] = {"causal": True} if causal else {}
     if score_bias is not None:
         masks["score_bias"] = score_bias
+    if window is not None:
+        masks["window"] = window
     return masks
 
 
-def _combine_lens(
+def combine_lens(
     valid_lens: Tensor | None, causal: bool, queries: Tensor, keys: Tensor
 ) -> Tensor | None:
     """Combine ``valid_lens`` and a causal mask into lengths as in :func:`masked_softmax`.
@@ -180,12 +210,50 @@ def _combine_lens(
     return tf.minimum(lens if lens.shape.rank == 2 else lens[:, tf.newaxis], causal_lens)
 
 
-def _attention_weights(
-    queries: Tensor, keys: Tensor, lens: Tensor | None, score_bias: Tensor | None = None
+def compute_weights(
+    queries: Tensor,
+    keys: Tensor,
+    lens: Tensor | None,
+    score_bias: Tensor | None = None,
+    window: int | None = None,
+    num_sinks: int = 0,
+) -> Tensor:
+    """Return the full matrix of weights; ``lens`` as in :func:`combine_lens`."""
+    is_visible = visible_keys(queries, keys, window, num_sinks)
+    return _softmax_of_products(queries, keys, lens, score_bias, is_visible)
+
+
+def attend_in_blocks(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    blocks: Blocks,
+    valid_lens: Tensor | None = None,
+    score_bias: Tensor | None = None,
+    *,
+    dropout: Dropout,
+    training: bool | None,
+) -> Tensor:
+    """Compute attention within a window; shapes as in :class:`DotProductAttention`."""
+    bias = None if score_bias is None else split_bias(score_bias, blocks)
+    is_visible = split_mask(valid_lens, blocks)
+    weights = _softmax_of_products(
+        split_queries(queries, blocks), split_keys(keys, blocks), None, bias, is_visible
+    )
+    weights = dropout(weights, training=training)
+    return join_queries(tf.matmul(weights, split_keys(values, blocks)), blocks)
+
+
+def _softmax_of_products(
+    queries: Tensor,
+    keys: Tensor,
+    lens: Tensor | None,
+    score_bias: Tensor | None,
+    is_visible: Tensor | None,
 ) -> Tensor:
     scaled = queries / math.sqrt(queries.shape[-1])  # cheaper than scaling the scores
     scores = tf.matmul(scaled, keys, transpose_b=True)
-    return _blockwise.softmax(scores, lens, score_bias)
+    return _blockwise.softmax(scores, lens, score_bias, is_visible)
 
 
 class SizedLayer(keras.layers.Layer):
@@ -286,13 +354,14 @@ class MultiHeadAttention(SizedLayer):
         *,
         causal: bool = False,
         score_bias: Array | None = None,
+        window: int | None = None,
         **kwargs: Any,
     ) -> Tensor:
         """Return the attention pooling of ``values`` by all heads, projected by ``W_o``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
         (batch, keys, value_size), all of one floating-point dtype; ``valid_lens`` as in
-        :func:`masked_softmax`, ``causal`` and ``score_bias`` as in :class:`DotProductAttention`, but
+        :func:`masked_softmax`, ``causal``, ``window`` and ``score_bias`` as in :class:`DotProductAttention`, but
         ``score_bias`` of shape (queries, keys), (heads, queries, keys) or (batch, heads, queries, keys).
         ``training=True`` drops attention weights. Returns (batch, queries, num_hiddens). Raises
         ValueError or TypeError for input that does not fit.
@@ -303,10 +372,10 @@ class MultiHeadAttention(SizedLayer):
         layer_inputs.check_projection("keys", keys, self.W_k, sizes("key_size"))
         layer_inputs.check_projection("values", values, self.W_v, sizes("value_size"))
         valid_lens = layer_inputs.check_valid_lens(valid_lens, queries, keys)
-        layer_inputs.check_causal(causal, queries, keys)
+        window = layer_inputs.check_causal(causal, queries, keys, window)
         layer_inputs.check_score_bias(score_bias, queries, keys, self.num_heads)
         queries, keys, values = prepare_inputs(self, queries, keys, values)
-        masks = _mask_arguments(causal, convert_input(self, score_bias))
+        masks = _mask_arguments(causal, convert_input(self, score_bias), window)
         return super().__call__(queries, keys, values, valid_lens=valid_lens, **masks, **kwargs)
 
     def call(
@@ -319,6 +388,7 @@ class MultiHeadAttention(SizedLayer):
         *,
         causal: bool = False,
         score_bias: Tensor | None = None,
+        window: int | None = None,
     ) -> Tensor:
         if valid_lens is not None:
             valid_lens = tf.repeat(valid_lens, self.num_heads, axis=0)
@@ -331,7 +401,7 @@ class MultiHeadAttention(SizedLayer):
             self.transpose_qkv(self.W_v(values)),
             valid_lens,
             training=training,
-            **_mask_arguments(causal, score_bias),
+            **_mask_arguments(causal, score_bias, window),
         )
         return self.W_o(self.transpose_output(pooled))
 

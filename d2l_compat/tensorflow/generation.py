@@ -11,10 +11,18 @@ from tensorflow import Tensor
 from d2l_compat._shared import cache, checks, encoding, generation
 from d2l_compat._shared.cache import Sizes, check_room, new_positions, start_lengths
 from d2l_compat._shared.generation import next_token_probs
+from d2l_compat.tensorflow import _blockwise
 from d2l_compat.tensorflow._arrays import Array, arrays, layer_inputs
 from d2l_compat.tensorflow._dropout import Dropout
 from d2l_compat.tensorflow._keras import KerasTensor, dynamic_shape, keras, prepare_inputs
-from d2l_compat.tensorflow.attention import register
+from d2l_compat.tensorflow.attention import (
+    attend_in_blocks,
+    combine_lens,
+    compute_weights,
+    register,
+    transpose_output,
+)
+from d2l_compat.tensorflow.windows import choose_blocks, clip_window
 
 __all__ = ["CausalSelfAttention", "KVCache", "generate", "next_token_probs"]
 
@@ -159,9 +167,9 @@ class CausalSelfAttention(keras.layers.Layer):
         queries = self._split(self.W_q(X), positions, rope=self.sizes.rope)
         keys = self._split(self.W_k(X), positions, rope=self.sizes.rope)
         values = self._split(self.W_v(X), positions)
-        key_positions = positions
-        if cache is not None:
-            keys, values, key_positions = cache.append(keys, values, valid_lens)
+        if cache is None:
+            return self.W_o(self._attend(queries, keys, values, training))
+        keys, values, key_positions = cache.append(keys, values, valid_lens)
         is_visible = self.sizes.visible_keys(positions, key_positions)
         # Heads of queries are grouped by the head of keys that they read.
         kv_heads, head_size = self.sizes.num_kv_heads, self.sizes.head_size
@@ -172,6 +180,32 @@ class CausalSelfAttention(keras.layers.Layer):
         weights = self.dropout(tf.nn.softmax(finite), training=training)
         pooled = tf.einsum("bhgqk,bhkd->bqhgd", weights, values)
         return self.W_o(tf.reshape(pooled, (batch, num_steps, self.sizes.num_hiddens)))
+
+    def _attend(
+        self, queries: Tensor, keys: Tensor, values: Tensor, training: bool | None
+    ) -> Tensor:
+        """Attend without a cache; padding comes last, so that the causal mask hides it."""
+        sizes = self.sizes
+        _, _, num_steps, head_size = dynamic_shape(queries)
+        num_groups = sizes.num_heads // sizes.num_kv_heads
+        keys, values = (tf.repeat(X, num_groups, axis=1) for X in (keys, values))
+        queries, keys, values = (
+            tf.reshape(X, (-1, num_steps, head_size)) for X in (queries, keys, values)
+        )
+        num_sinks = sizes.num_sinks
+        window = clip_window(sizes.window, keys, num_sinks)
+        lens = combine_lens(None, True, queries, keys)
+        is_dropping = training and self.dropout.rate > 0
+        if blocks := choose_blocks(queries, keys, window, num_sinks):
+            pooled = attend_in_blocks(
+                queries, keys, values, blocks, dropout=self.dropout, training=training
+            )
+        elif _blockwise.is_long(queries) and window is None and not is_dropping:
+            pooled = _blockwise.attend(queries, keys, values, lens)
+        else:
+            weights = compute_weights(queries, keys, lens, window=window, num_sinks=num_sinks)
+            pooled = tf.matmul(self.dropout(weights, training=training), values)
+        return transpose_output(pooled, sizes.num_heads)
 
     def _split(self, X: Tensor, positions: Any, rope: bool = False) -> Tensor:
         """Reshape (batch, steps, features) to (batch, heads, steps, head_size), and rotate by positions."""

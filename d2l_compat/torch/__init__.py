@@ -33,6 +33,7 @@ LAZY_MODULES = (  # imported when one of their names is first used
     "generation",
     "hpo",
     "linear",
+    "linear_attention",
     "models",
     "optimization",
     "parallel",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from d2l_compat.torch.generation import *
     from d2l_compat.torch.hpo import *
     from d2l_compat.torch.linear import *
+    from d2l_compat.torch.linear_attention import *
     from d2l_compat.torch.models import *
     from d2l_compat.torch.optimization import *
     from d2l_compat.torch.parallel import *

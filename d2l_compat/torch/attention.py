@@ -22,8 +22,17 @@ from torch.nn import functional as F
 
 from d2l_compat._shared import checks, encoding, layers
 from d2l_compat._shared.weights import assignable, select_assigned
+from d2l_compat._shared.windows import Blocks, choose_blocks
 from d2l_compat.torch._arrays import arrays
 from d2l_compat.torch._position_table import PositionTable
+from d2l_compat.torch.windows import (
+    hide_outside,
+    join_queries,
+    split_bias,
+    split_keys,
+    split_mask,
+    split_queries,
+)
 
 __all__ = [
     "DotProductAttention",
@@ -82,7 +91,7 @@ class DotProductAttention(nn.Module):
         checks.check_dropout(dropout)
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self._last: tuple[Tensor, Tensor, Tensor | None, Tensor | None] | None = None
+        self._last: tuple[Tensor, Tensor, Tensor | None, Tensor | None, int | None] | None = None
 
     def forward(
         self,
@@ -93,6 +102,7 @@ class DotProductAttention(nn.Module):
         *,
         causal: bool = False,
         score_bias: Tensor | None = None,
+        window: int | None = None,
     ) -> Tensor:
         """Return the attention pooling of ``values``.
 
@@ -100,30 +110,39 @@ class DotProductAttention(nn.Module):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
-        the scores; a key whose bias is minus infinity is hidden. The three masks may be combined:
-        a query sees the keys that none of them hides. Returns (batch, queries, v). Raises ValueError or
-        TypeError for input that does not fit.
+        the scores; a key whose bias is minus infinity is hidden. With a ``window``, a query sees only as many
+        keys, those that end with its own: the mask is causal, and the cost grows with queries * window. The
+        masks may be combined: a query sees the keys that none of them hides. Returns (batch, queries, v).
+        Raises ValueError or TypeError for input that does not fit.
         """
         arrays.check_dot_product(queries, keys, values)
         arrays.check_valid_lens(valid_lens, queries, keys)
-        arrays.check_causal(causal, queries, keys)
+        window = arrays.check_causal(causal, queries, keys, window)
+        causal = causal or window is not None
         arrays.check_score_bias(score_bias, queries, keys)
         lens = _combine_lens(valid_lens, causal, queries, keys)
-        self._last = queries, keys, lens, score_bias
+        self._last = queries, keys, lens, score_bias, window
+        dropout = self.dropout.p if self.training else 0.0
+        if blocks := choose_blocks(queries.shape[1], keys.shape[1], window):
+            return attend_in_blocks(
+                queries, keys, values, blocks, valid_lens, score_bias, dropout=dropout
+            )
+        score_bias = hide_outside(score_bias, queries, keys, window)
         mask, empty, is_causal = None, None, False
         has_other_mask = valid_lens is not None or score_bias is not None
         if causal and not has_other_mask and queries.shape[1] == keys.shape[1]:
             # The kernels' own mask is the fastest, but right only for as many queries as keys.
             is_causal = True
         else:
-            mask, empty = _kernel_mask(lens, score_bias, queries, keys)
+            is_visible = None if lens is None else _valid_keys(lens, keys.shape[1], keys.device)
+            mask, empty = _kernel_mask(is_visible, score_bias)
         # The kernels need an axis of heads, here of size 1.
         pooled = F.scaled_dot_product_attention(
             queries.unsqueeze(1),
             keys.unsqueeze(1),
             values.unsqueeze(1),
             attn_mask=None if mask is None else mask.unsqueeze(-3),
-            dropout_p=self.dropout.p if self.training else 0.0,
+            dropout_p=dropout,
             is_causal=is_causal,
         ).squeeze(1)
         return pooled if empty is None else pooled.masked_fill(empty, 0)
@@ -137,7 +156,8 @@ class DotProductAttention(nn.Module):
         """
         if self._last is None:
             raise AttributeError(checks.NOT_CALLED)
-        queries, keys, lens, score_bias = self._last
+        queries, keys, lens, score_bias, window = self._last
+        score_bias = hide_outside(score_bias, queries, keys, window)
         scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
         if score_bias is not None:
             scores = scores + score_bias
@@ -184,12 +204,13 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         *,
         causal: bool = False,
         score_bias: Tensor | None = None,
+        window: int | None = None,
     ) -> Tensor:
         """Return the attention pooling of ``values`` by all heads, projected by ``W_o``.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` and ``score_bias``
-        as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal``, ``window`` and
+        ``score_bias`` as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
         queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens).
         Raises ValueError or TypeError for input that does not fit.
         """
@@ -202,12 +223,14 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         # Check masks before they are repeated for the heads, so that messages show the given shapes.
         # If projections have yet to take their sizes from the input, check the lengths' range first, too.
         arrays.check_valid_lens(valid_lens, queries, keys, in_range=not all(has_sizes))
-        arrays.check_causal(causal, queries, keys)
+        window = arrays.check_causal(causal, queries, keys, window)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
         if valid_lens is not None:
             valid_lens = valid_lens.repeat_interleave(self.num_heads, dim=0)
         projected = self.W_q(queries)
         masks: dict[str, Any] = {"causal": True} if causal else {}
+        if window is not None:
+            masks["window"] = window
         if score_bias is not None:
             # Autocast may give the scores another dtype.
             masks["score_bias"] = self._bias_per_head(score_bias, len(queries)).to(projected.dtype)
@@ -334,8 +357,31 @@ def _visible_keys(
     return is_finite if valid is None else valid & is_finite
 
 
+def attend_in_blocks(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    blocks: Blocks,
+    valid_lens: Tensor | None = None,
+    score_bias: Tensor | None = None,
+    *,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Compute attention within a window; shapes as in :class:`DotProductAttention`."""
+    bias = None if score_bias is None else split_bias(score_bias, blocks)
+    mask, empty = _kernel_mask(split_mask(valid_lens, blocks, queries.device), bias)
+    pooled = F.scaled_dot_product_attention(
+        split_queries(queries, blocks),
+        split_keys(keys, blocks),
+        split_keys(values, blocks),
+        attn_mask=mask,
+        dropout_p=dropout,
+    )
+    return join_queries(pooled if empty is None else pooled.masked_fill(empty, 0), blocks)
+
+
 def _kernel_mask(
-    lens: Tensor | None, score_bias: Tensor | None, queries: Tensor, keys: Tensor
+    is_visible: Tensor | None, score_bias: Tensor | None
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return the mask for the kernels, and True for the queries that see no key.
 
@@ -343,15 +389,13 @@ def _kernel_mask(
     caller replaces its result by zero.
     """
     if score_bias is not None:
-        if lens is not None:
-            hidden = ~_valid_keys(lens, keys.shape[1], queries.device)
-            score_bias = score_bias.masked_fill(hidden, -math.inf)
+        if is_visible is not None:
+            score_bias = score_bias.masked_fill(~is_visible, -math.inf)
         empty = score_bias.amax(dim=-1, keepdim=True) == -math.inf
         return score_bias.masked_fill(empty, 0), empty
-    if lens is not None:
-        valid = _valid_keys(lens, keys.shape[1], queries.device)
-        empty = ~valid.any(dim=-1, keepdim=True)
-        return valid | empty, empty
+    if is_visible is not None:
+        empty = ~is_visible.any(dim=-1, keepdim=True)
+        return is_visible | empty, empty
     return None, None
 
 

@@ -10,8 +10,9 @@ from torch.nn import functional as F
 from d2l_compat._shared import cache, checks, encoding, generation
 from d2l_compat._shared.cache import Sizes, new_positions, start_lengths
 from d2l_compat._shared.generation import next_token_probs
+from d2l_compat._shared.windows import causal_blocks
 from d2l_compat.torch._arrays import arrays
-from d2l_compat.torch.attention import linear
+from d2l_compat.torch.attention import attend_in_blocks, linear
 
 __all__ = ["CausalSelfAttention", "KVCache", "generate", "next_token_probs"]
 
@@ -109,19 +110,36 @@ class CausalSelfAttention(nn.Module):
         queries = self._split(self.W_q(X), positions, rope=self.sizes.rope)
         keys = self._split(self.W_k(X), positions, rope=self.sizes.rope)
         values = self._split(self.W_v(X), positions)
-        key_positions = positions
-        if cache is not None:
+        dropout = self.dropout if self.training else 0.0
+        if cache is None:
+            pooled = self._attend(queries, keys, values, dropout)
+        else:
             keys, values, key_positions = cache.append(keys, values, valid_lens)
-        is_visible = torch.from_numpy(self.sizes.visible_keys(positions, key_positions))
-        pooled = F.scaled_dot_product_attention(
-            queries,
-            keys,
-            values,
-            attn_mask=is_visible[:, None].to(X.device),
-            dropout_p=self.dropout if self.training else 0.0,
-            enable_gqa=True,
-        )
+            is_visible = torch.from_numpy(self.sizes.visible_keys(positions, key_positions))
+            pooled = F.scaled_dot_product_attention(
+                queries,
+                keys,
+                values,
+                attn_mask=is_visible[:, None].to(X.device),
+                dropout_p=dropout,
+                enable_gqa=True,
+            )
         return self.W_o(pooled.transpose(1, 2).flatten(2))
+
+    def _attend(self, queries: Tensor, keys: Tensor, values: Tensor, dropout: float) -> Tensor:
+        """Attend without a cache; padding comes last, so that the causal mask hides it."""
+        sizes, steps = self.sizes, queries.shape[2]
+        blocks = causal_blocks(steps, sizes.window, sizes.num_sinks)
+        if blocks is None:
+            return F.scaled_dot_product_attention(
+                queries, keys, values, dropout_p=dropout, is_causal=True, enable_gqa=True
+            )
+        keys, values = (
+            X.repeat_interleave(sizes.num_heads // sizes.num_kv_heads, dim=1).flatten(0, 1)
+            for X in (keys, values)
+        )
+        pooled = attend_in_blocks(queries.flatten(0, 1), keys, values, blocks, dropout=dropout)
+        return pooled.unflatten(0, (-1, sizes.num_heads))
 
     def _split(self, X: Tensor, positions: np.ndarray, rope: bool = False) -> Tensor:
         """Reshape (batch, steps, features) to (batch, heads, steps, head_size), and rotate by positions."""

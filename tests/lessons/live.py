@@ -18,6 +18,12 @@ COLOUR = re.compile(r"stroke: (#[0-9a-f]{6})")
 WAIT_FOR_TRANSITIONS = """() => Promise.all(
     document.getAnimations().filter(each => each instanceof CSSTransition).map(each => each.finished)
 )"""
+# Measures the overflow and the height of a figure's slide, or of the figure itself on a page, at each setting.
+MEASURE = """(root, all) => all.map((one) => {
+  root.live.set(one);
+  const box = root.closest(".slides > section") ?? root;
+  return [box.scrollWidth - box.clientWidth, box.scrollHeight];
+})"""
 POINT = re.compile(r"[ML] (\S+) (\S+)")
 
 
@@ -72,6 +78,19 @@ def go_to_slide(figure: Locator) -> None:
     """Move a deck to the slide with this figure."""
     figure.evaluate("each => Reveal.slide(Reveal.getIndices(each.closest('.slides > section')).h)")
     figure.page.evaluate(WAIT_FOR_TRANSITIONS)
+
+
+def check_fit(
+    page: Page, settings: dict[str, list[dict[str, Any]]], max_height: float = np.inf
+) -> None:
+    """Check that the live figures of a page or deck fit at all of their settings, given by name."""
+    for figure in page.locator("[data-live]").all():
+        if "/slides/" in page.url:
+            go_to_slide(figure)
+        sizes = figure.evaluate(MEASURE, settings[figure.get_attribute("data-live") or ""])
+        overflow, height = np.max(sizes, axis=0)
+        assert overflow <= 0
+        assert height <= max_height
 
 
 def matches_up_to_scale(drawn: list[NDArray[Any]], values: list[NDArray[Any]]) -> bool:

@@ -42,6 +42,7 @@ def softmax(
     *,
     causal: bool = False,
     score_bias: ArrayLike | None = None,
+    window: int | None = None,
 ) -> Array:
     """Return the softmax over the visible scores of each row; the weights of all others are zero."""
     scores = np.asarray(scores, np.float64)
@@ -49,8 +50,10 @@ def softmax(
     bias = np.broadcast_to(0.0 if score_bias is None else np.asarray(score_bias), scores.shape)
     query, key = np.ogrid[:num_queries, :num_keys]
     is_visible = (key < lengths(valid_lens, *scores.shape)[:, :, None]) & (bias != -np.inf)
-    if causal:
+    if causal or window is not None:
         is_visible = is_visible & (key <= num_keys - num_queries + query)
+    if window is not None:
+        is_visible = is_visible & (key > num_keys - num_queries + query - window)
     visible = np.where(is_visible, scores + bias, -np.inf)
     highest = visible.max(axis=-1, keepdims=True, initial=-np.inf)
     powers = np.exp(visible - np.where(highest == -np.inf, 0, highest))
@@ -66,11 +69,12 @@ def dot_product_attention(
     *,
     causal: bool = False,
     score_bias: ArrayLike | None = None,
+    window: int | None = None,
 ) -> tuple[Array, Array]:
     """Return softmax(Q K^T / sqrt(d)) V, and the weights, shape (batch, queries, keys)."""
     q, k, v = (np.asarray(x, np.float64) for x in (queries, keys, values))
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
-    weights = softmax(scores, valid_lens, causal=causal, score_bias=score_bias)
+    weights = softmax(scores, valid_lens, causal=causal, score_bias=score_bias, window=window)
     return np.einsum("bqk,bkv->bqv", weights, v), weights
 
 
@@ -87,6 +91,7 @@ def multi_head_attention(
     w_o: Linear,
     causal: bool = False,
     score_bias: ArrayLike | None = None,
+    window: int | None = None,
 ) -> tuple[Array, Array]:
     """Return the output, and the weights, shape (batch, heads, queries, keys)."""
     q, k, v = w_q(queries), w_k(keys), w_v(values)
@@ -103,6 +108,7 @@ def multi_head_attention(
             valid_lens,
             causal=causal,
             score_bias=biases[:, head],
+            window=window,
         )
         outputs.append(output)
         weights.append(weight)
@@ -149,6 +155,36 @@ def causal_self_attention(
         outputs.append(output)
         weights.append(weight)
     return w_o(np.concatenate(outputs, axis=-1)), np.stack(weights, axis=1)
+
+
+def linear_attention(
+    x: ArrayLike,
+    *,
+    w_q: Linear,
+    w_k: Linear,
+    w_v: Linear,
+    w_o: Linear,
+    num_heads: int,
+    decay: ArrayLike = 1.0,
+) -> tuple[Array, Array]:
+    """Return the output for x, shape (batch, steps, features), and weights, (batch, heads, steps, steps).
+
+    The weight of key j for query i >= j is decay^(i - j) f(q_i) f(k_j), with f(x) = elu(x) + 1, divided by the sum of the row.
+    """
+
+    def split(linear: Linear) -> Array:
+        projected = linear(x)
+        return projected.reshape(*projected.shape[:2], num_heads, -1).swapaxes(1, 2)
+
+    q, k = (np.where(z > 0, z + 1, np.exp(np.minimum(z, 0))) for z in map(split, (w_q, w_k)))
+    weights = np.zeros((*q.shape[:3], q.shape[2]))
+    decays = np.broadcast_to(decay, num_heads)
+    for b, h, i, j in np.ndindex(weights.shape):
+        if j <= i:
+            weights[b, h, i, j] = decays[h] ** (i - j) * (q[b, h, i] @ k[b, h, j])
+    weights /= weights.sum(axis=-1, keepdims=True)
+    pooled = np.einsum("bhij,bhjd->bihd", weights, split(w_v))
+    return w_o(pooled.reshape(np.shape(x))), weights
 
 
 def distance_rows(steps: int, far: int) -> NDArray[np.integer]:

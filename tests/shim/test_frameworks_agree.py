@@ -57,9 +57,16 @@ def test_every_case_but_encoding_has_gradients() -> None:
     inputs = {"queries", "keys", "values"}
     assert {name: {*gradients(case)} for name, case in CASES.items()} == {
         **dict.fromkeys(CASES, inputs),
-        **{name: {*inputs, "score_bias"} for name in ("score_bias", "all_masks", "alibi")},
+        **{
+            name: {*inputs, "score_bias"}
+            for name in ("score_bias", "all_masks", "in_window_masks", "alibi")
+        },
         "relative": {*inputs, "table"},
-        **{name: {"X"} for name, case in CASES.items() if case.kind in ("rotary", "cached")},
+        **{
+            name: {"X"}
+            for name, case in CASES.items()
+            if case.kind in ("rotary", "cached", "linear")
+        },
         "P": set(),
     }
 
@@ -68,6 +75,7 @@ def test_every_case_but_encoding_has_gradients() -> None:
 def test_reference_gradients_match_finite_differences(name: str) -> None:
     case = as_attention(CASES[name]) if CASES[name].kind == "alibi" else CASES[name]
     rng = np.random.default_rng(0)
+    before = answer(case)["output"]
     for x, gradient in gradients(case).items():
         for _ in range(2):
             direction = rng.normal(size=gradient.shape)
@@ -76,7 +84,7 @@ def test_reference_gradients_match_finite_differences(name: str) -> None:
             def loss(step: np.ndarray, x: str = x, direction: np.ndarray = direction) -> float:
                 moved = {x: case.arrays[x] + step * direction}
                 output = answer(Case(case.kind, case.arrays | moved))["output"]
-                return float((output * case.arrays["direction"]).sum())
+                return float(((output - before) * case.arrays["direction"]).sum())
 
             derivative = (gradient * direction).sum()
             assert derivative == pytest.approx(float(reference.gradient(loss, 0.0)), abs=1e-10)

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from d2l_compat._shared.cache import Slots
 from d2l_compat._shared.generation import next_token_probs
-from tests.lessons.live import go_to_slide, set_state, set_states
+from tests.lessons.live import check_fit, set_state, set_states
 from tests.site.browser import Open
 
 LESSON, FIGURE = "generation", "cache"
@@ -168,21 +168,7 @@ def test_keyboard_chooses_a_way_and_its_limit(page: Page, choosing: Locator):
 @pytest.mark.parametrize("language", ["en", "zh-TW"])
 def test_figures_fit_on_a_phone_and_on_a_slide(open_page: Open, language: str):
     settings = {"cache": STEPS, "choosing": CHOICES}
-    measure = """([name, all]) => all.map((one) => {
-      const figure = document.querySelector(`[data-live="${name}"]`);
-      figure.live.set(one);
-      const slide = figure.closest(".slides > section") ?? figure;
-      return [slide.scrollWidth - slide.clientWidth, slide.scrollHeight];
-    })"""
-    phone = open_page(
-        f"{language}/{LESSON}.html", viewport={"width": 320, "height": 900}
-    )
-    for name, choices in settings.items():
-        assert max(np.array(phone.evaluate(measure, [name, choices]))[:, 0]) <= 0
+    phone = {"viewport": {"width": 320, "height": 900}}
+    check_fit(open_page(f"{language}/{LESSON}.html", **phone), settings)
     deck = open_page(f"slides/{language}/pytorch/{LESSON}.html")
-    for figure in deck.locator(".slides [data-live]").all():
-        go_to_slide(figure)
-        name = figure.get_attribute("data-live")
-        width, height = np.max(deck.evaluate(measure, [name, settings[name]]), axis=0)
-        assert width <= 0
-        assert height <= 700
+    check_fit(deck, settings, max_height=700)

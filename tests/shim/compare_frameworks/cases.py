@@ -7,6 +7,7 @@ keys), and a bias: their product with the framework's slopes, negated. ``relativ
 bias: the products of queries and a table of vectors, one for each distance from -far to far, shape (2 far + 1, d).
 ``rotary`` rotates X from an offset on, in either layout. ``encoding`` adds P to X. ``cached`` is causal self-attention
 of X without a cache, and with one, in chunks: its projections have no bias; ``window`` and ``num_sinks`` may be absent.
+``linear`` is linear attention of X, likewise in chunks, with a ``decay`` for each head.
 """
 
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ Sizes = tuple[int, int, int]
 
 NUM_HIDDENS = 100
 NUM_QUERIES, NUM_KEYS = 4, 6
+# So many that attention within the window is computed in blocks.
+MANY_QUERIES, MANY_KEYS, WINDOW = 170, 200, 30
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,9 @@ def draw_cases(dtype: str) -> dict[str, Case]:
     causal = np.array(1)
     relative = _relative(rng, far=2)
     cached = dict(zip(("X", "direction"), rng.normal(size=(2, 2, 13, 48)), strict=True))
+    long_inputs = _inputs(rng, MANY_QUERIES, sizes, MANY_KEYS)
+    long_bias = _bias(rng, 2, 5, MANY_QUERIES, MANY_KEYS)
+    window = np.array(WINDOW)
     cases = {
         **{f"heads_{n}": _attention(cross_inputs, n) for n in (1, 2, 5)},
         "valid_lens": _attention(cross_inputs, 5, valid_lens=per_query),
@@ -51,6 +57,10 @@ def draw_cases(dtype: str) -> dict[str, Case]:
         "score_bias": _attention(cross_inputs, 5, score_bias=bias),
         "all_masks": _attention(
             cross_inputs, 5, valid_lens=np.array([5, 3]), causal=causal, score_bias=biases
+        ),
+        "in_window": _attention(long_inputs, 5, window=window),
+        "in_window_masks": _attention(
+            long_inputs, 5, valid_lens=np.array([190, 120]), window=window, score_bias=long_bias
         ),
         "alibi": Case("alibi", _attention(self_inputs, 5, causal=causal).arrays | _distances()),
         "relative": Case("relative", relative),
@@ -63,13 +73,17 @@ def draw_cases(dtype: str) -> dict[str, Case]:
         # Windows are shorter than the text, and one ends within a chunk.
         "window": _cached(cached, num_kv_heads=2, rope=True, window=5, num_sinks=0),
         "sinks": _cached(cached, num_kv_heads=1, rope=True, window=4, num_sinks=2),
+        "linear": _linear(cached, [1.0] * 6),
+        "decay": _linear(cached, [1.0, 0.9, 0.7, 0.5, 0.3, 0.1]),
     }
     return {name: Case(case.kind, _round(case.arrays, dtype)) for name, case in cases.items()}
 
 
-def _inputs(rng: np.random.Generator, num_queries: int, sizes: Sizes) -> Arrays:
+def _inputs(
+    rng: np.random.Generator, num_queries: int, sizes: Sizes, num_keys: int = NUM_KEYS
+) -> Arrays:
     """Draw two examples with projections."""
-    steps = {"queries": num_queries, "keys": NUM_KEYS, "values": NUM_KEYS}
+    steps = {"queries": num_queries, "keys": num_keys, "values": num_keys}
     arrays = {
         name: rng.normal(size=(2, num, size))
         for (name, num), size in zip(steps.items(), sizes, strict=True)
@@ -113,6 +127,12 @@ def _cached(inputs: Arrays, num_kv_heads: int, **options: int) -> Case:
     options |= {"num_heads": num_heads, "num_kv_heads": num_kv_heads}
     scalars = {name: np.array(int(value)) for name, value in options.items()}
     return Case("cached", inputs | weights | scalars)
+
+
+def _linear(inputs: Arrays, decay: list[float]) -> Case:
+    num_hiddens = inputs["X"].shape[-1]
+    weights = make_weights((num_hiddens, num_hiddens, num_hiddens), num_hiddens)
+    return Case("linear", {**inputs, **weights, "decay": np.array(decay, "float32")})
 
 
 def _round(arrays: Arrays, dtype: str) -> Arrays:

@@ -33,6 +33,8 @@ def answer(case: Case) -> Arrays:
             return _rotary(**case.arrays)
         case "cached":
             return _cached(case.arrays)
+        case "linear":
+            return _linear(case.arrays)
         case "encoding":
             return {"output": reference.positional_encoding(*case.arrays["X"].shape[1:])[None]}
     raise ValueError(case.kind)
@@ -46,6 +48,7 @@ def as_attention(alibi: Case) -> Case:
 
 def _attention(case: Arrays) -> Arrays:
     masks: dict[str, Any] = {"causal": "causal" in case, "score_bias": case.get("score_bias")}
+    masks["window"] = int(case["window"]) if "window" in case else None
     inputs = case["queries"], case["keys"], case["values"], case.get("valid_lens")
     output, weights = reference_multi_head(case, int(case["num_heads"]), *inputs, **masks)
     slopes = gradients.multi_head_gradients(case, weights)
@@ -72,6 +75,17 @@ def _cached(case: Arrays) -> Arrays:
     options: dict[str, Any] = {"num_heads": int(case["num_heads"]), "rope": bool(case["rope"])}
     output, weights = reference.causal_self_attention(case["X"], **projections, **options, **masks)
     gradient = gradients.causal_gradient(case, weights)
+    chunks = dict.fromkeys(("chunks_1", "chunks_3", "chunks_all"), output)
+    return {"output": output} | chunks | _name_gradients({"X": gradient})
+
+
+def _linear(case: Arrays) -> Arrays:
+    projections = {f"w_{role}": reference.Linear(case[f"W_{role}"]) for role in "qkvo"}
+    decay = case["decay"]
+    output, weights = reference.linear_attention(
+        case["X"], **projections, num_heads=len(decay), decay=decay
+    )
+    gradient = gradients.linear_gradient(case, weights)
     chunks = dict.fromkeys(("chunks_1", "chunks_3", "chunks_all"), output)
     return {"output": output} | chunks | _name_gradients({"X": gradient})
 

@@ -76,6 +76,32 @@ def causal_gradient(case: Arrays, weights: Array) -> Array:
     return gradient
 
 
+def linear_gradient(case: Arrays, weights: Array) -> Array:
+    """Return the gradient of linear attention with respect to X; ``weights`` is (batch, heads, steps, steps)."""
+    X, num_heads = case["X"], len(case["decay"])
+    size = X.shape[-1] // num_heads
+    pooled = case["direction"] @ case["W_o"].T
+    query, key = np.ogrid[: X.shape[1], : X.shape[1]]
+    gradient = np.zeros(X.shape)
+    for head, decay in enumerate(case["decay"]):
+        columns = slice(head * size, (head + 1) * size)
+        matrices = [case[f"W_{role}"][:, columns] for role in "qkv"]
+        q, k, v = (X @ matrix for matrix in matrices)
+        f_q, f_k = (np.where(x > 0, x + 1, np.exp(np.minimum(x, 0))) for x in (q, k))
+        powers = np.where(query >= key, decay ** np.maximum(query - key, 0.0), 0)
+        totals = (np.einsum("bid,bjd->bij", f_q, f_k) * powers).sum(axis=-1, keepdims=True)
+        d_weights = np.einsum("biv,bjv->bij", pooled[..., columns], v)
+        mean = (d_weights * weights[:, head]).sum(axis=-1, keepdims=True)
+        d_products = (d_weights - mean) / totals * powers
+        # The derivative of elu(x) + 1 is 1 above 0, and the function itself below.
+        d_q = np.einsum("bij,bjd->bid", d_products, f_k) * np.minimum(f_q, 1)
+        d_k = np.einsum("bij,bid->bjd", d_products, f_q) * np.minimum(f_k, 1)
+        d_v = np.einsum("bij,biv->bjv", weights[:, head], pooled[..., columns])
+        parts = zip((d_q, d_k, d_v), matrices, strict=True)
+        gradient += sum(part @ matrix.T for part, matrix in parts)
+    return gradient
+
+
 def relative_gradients(
     direction: Array, queries: Array, keys: Array, values: Array, table: Array, weights: Array
 ) -> Arrays:

@@ -24,6 +24,8 @@ TITLES = {
         "causal": "`causal`",
         "score_bias": "`score_bias`",
         "all_masks": "all three",
+        "in_window": "`window`",
+        "in_window_masks": "`window`, other masks",
         "alibi": "ALiBi",
         "relative": "table of distances",
         "interleaved": "RoPE, `interleaved`",
@@ -33,6 +35,8 @@ TITLES = {
         "grouped": "cache, grouped heads",
         "window": "cache, window",
         "sinks": "cache, window, sinks",
+        "linear": "linear attention",
+        "decay": "linear attention, decay",
     },
     "zh-TW": {
         "heads_1": "1 個頭",
@@ -42,6 +46,8 @@ TITLES = {
         "causal": "`causal`",
         "score_bias": "`score_bias`",
         "all_masks": "三者並用",
+        "in_window": "`window`",
+        "in_window_masks": "`window` 與其他遮罩",
         "alibi": "ALiBi",
         "relative": "距離向量表",
         "interleaved": "RoPE，`interleaved`",
@@ -51,6 +57,8 @@ TITLES = {
         "grouped": "快取，分組查詢",
         "window": "快取，視窗",
         "sinks": "快取，視窗與 sink",
+        "linear": "線性注意力",
+        "decay": "線性注意力，衰減",
     },
 }
 

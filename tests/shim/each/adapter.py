@@ -128,6 +128,28 @@ class CachedLayer:
         self.cache.reset()
 
 
+class StatefulLayer:
+    """A linear attention layer with its state, called with the next tokens."""
+
+    def __init__(self, layer: Layer, state: Any) -> None:
+        self.layer, self.state = layer, state
+
+    def __call__(self, X: NDArray[Any], **options: Any) -> NDArray[Any]:
+        return self.layer(X, state=self.state, **options)  # type: ignore[no-any-return]
+
+    @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """Copies of the sums."""
+        return [np.array(self.layer.to_numpy(x)) for x in (self.state.kv, self.state.k)]
+
+    @property
+    def nbytes(self) -> int:
+        return self.state.nbytes  # type: ignore[no-any-return]
+
+    def reset(self) -> None:
+        self.state.reset()
+
+
 class Adapter(ABC):
     """The operations that tests and claims need of a framework, as most frameworks implement them."""
 
@@ -308,6 +330,15 @@ class Adapter(ABC):
 
     def make_cache(self, layer: Layer, batch_size: int, max_len: int) -> "CachedLayer":
         return CachedLayer(layer, layer.layer.make_cache(batch_size, max_len))
+
+    @abstractmethod
+    def build_linear_attention(
+        self, *args: Any, weights: Arrays | None = None, dtype: str = "float64", **kwargs: Any
+    ) -> Layer:
+        """Make a ``LinearAttention``, perhaps with weights named as in ``build_multi_head``."""
+
+    def make_state(self, layer: Layer, batch_size: int) -> "StatefulLayer":
+        return StatefulLayer(layer, layer.layer.make_state(batch_size))
 
     # Training
 

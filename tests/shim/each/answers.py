@@ -28,6 +28,8 @@ def compute_attention(adapter: Adapter, case: Arrays) -> Arrays:
         dtype=str(queries.dtype),
     )
     masks: dict[str, Any] = {"causal": True} if "causal" in case else {}
+    if "window" in case:
+        masks["window"] = int(case["window"])
     names = ["queries", "keys", "values"]
     if "score_bias" in case:
         masks["score_bias"] = case["score_bias"]
@@ -101,6 +103,25 @@ def compute_cached(adapter: Adapter, case: Arrays) -> Arrays:
     return answers
 
 
+def compute_linear(adapter: Adapter, case: Arrays) -> Arrays:
+    """Compute linear attention without a state, and with one, in chunks of 1, 3 and all tokens."""
+    X, direction, decay = case["X"], case["direction"], case["decay"]
+    batch, num_steps, num_hiddens = X.shape
+    layer = adapter.build_linear_attention(
+        num_hiddens,
+        len(decay),
+        decay=decay.tolist(),
+        weights={name: array for name, array in case.items() if name.startswith("W_")},
+        dtype=str(X.dtype),
+    )
+    answers = {"output": layer(X)} | name_gradients(["X"], layer.gradients(direction, X))
+    for name, size in {"1": 1, "3": 3, "all": num_steps}.items():
+        reader = adapter.make_state(layer, batch)
+        chunks = [reader(X[:, start : start + size]) for start in range(0, num_steps, size)]
+        answers[f"chunks_{name}"] = np.concatenate(chunks, axis=1)
+    return answers
+
+
 def name_gradients(names: list[str], gradients: list[Any]) -> Arrays:
     return {f"gradient_{name}": g for name, g in zip(names, gradients, strict=True)}
 
@@ -112,6 +133,7 @@ KINDS: dict[str, Callable[[Adapter, Arrays], Arrays]] = {
     "rotary": compute_rotary,
     "encoding": compute_encoding,
     "cached": compute_cached,
+    "linear": compute_linear,
 }
 
 

@@ -77,6 +77,7 @@ INPUTS: dict[str, tuple[Any, ...]] = {
     "CausalSelfAttention": (X, LENS),
     "DotProductAttention": (X, X, X, LENS),
     "GRU": (X,),
+    "LinearAttention": (X,),
     "MultiHeadAttention": (X, X, X, LENS),
     "PositionWiseFFN": (X,),
     "PositionalEncoding": (X,),
@@ -93,6 +94,7 @@ LAYER_ARGS: dict[str, tuple[Any, ...]] = {
     "AdditiveAttention": (8, 0.0),
     "CausalSelfAttention": (8, 2, 0.0),
     "DotProductAttention": (0.0,),
+    "LinearAttention": (8, 2),
     "MultiHeadAttention": (8, 2, 0.0),
     "PositionalEncoding": (8, 0.0, 10),
     "RotaryEncoding": (8, 10),
@@ -196,16 +198,17 @@ def layer_call(name: str) -> Call:
 
 
 def masked_call(name: str, *shape: int) -> Call:
-    """Return a call of a layer whose sizes are known, with a causal mask and a score bias."""
+    """Return a call of a layer whose sizes are known, with a causal mask, a score bias and a window."""
     layer, _ = layer_call(name)
 
     def get(adapter: Adapter) -> Callable[..., Any]:
-        def attend(queries: Any, keys: Any, causal: Any, score_bias: Any) -> Any:
-            return layer(adapter)(queries, keys, keys, causal=causal, score_bias=score_bias)
+        def attend(queries: Any, keys: Any, causal: Any, score_bias: Any, window: Any) -> Any:
+            masks = {"causal": causal, "score_bias": score_bias, "window": window}
+            return layer(adapter)(queries, keys, keys, **masks)
 
         return attend
 
-    return get, lambda adapter: (X, X, True, tensor(np.ones(shape), "float32"))
+    return get, lambda adapter: (X, X, True, tensor(np.ones(shape), "float32"), 2)
 
 
 def make_kv_cache(adapter: Adapter) -> Callable[..., Any]:
@@ -557,6 +560,10 @@ CALLS: dict[str, Call] = {
     "CausalSelfAttention.make_cache": (
         lambda adapter: layer_call("CausalSelfAttention")[0](adapter).make_cache,
         lambda adapter: (2, 6),
+    ),
+    "LinearAttention.make_state": (
+        lambda adapter: layer_call("LinearAttention")[0](adapter).make_state,
+        lambda adapter: (2,),
     ),
     "KVCache": (make_kv_cache, lambda adapter: (2, 2, 4, 6)),
     "KVCache.append": (

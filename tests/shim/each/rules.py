@@ -87,12 +87,12 @@ SIZES = """
     key_size max_len max_window_size min_threshold n
     num_blks num_channels num_classes num_epochs num_examples num_feat num_heads num_hiddens
     num_inputs num_items num_kv_heads num_layers num_outputs num_steps num_train num_users num_val query_size r_min
-    steps value_size vocab_size width window
+    steps value_size vocab_size width
 """
 # Other integers from 1: no upper limit is tested, and some may also be None or a list.
 COUNTS = """
-    every_n k max_epochs norm_shape r_max strides transpose_output.num_heads transpose_qkv.num_heads
-    load_data_fashion_mnist.resize load_data_nmt.num_examples num_tokens top_k
+    chunk_size every_n k max_epochs norm_shape r_max strides transpose_output.num_heads transpose_qkv.num_heads
+    load_data_fashion_mnist.resize load_data_nmt.num_examples num_tokens top_k window
 """
 COUNTS_FROM_0 = """
     CausalSelfAttention.num_sinks K min_freq num_gpus num_noise_words num_preds num_sinks offset
@@ -130,6 +130,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a share, from 0 to 1": "valid_ratio test_ratio",
         "a number that float32 can represent": "value SyntheticRegressionData.b synthetic_data.b",
     }),
+    (("fast", True, None, OBJECT), show_value, {"a number above 0 and at most 1": "LinearAttention.decay"}),
     (("no", 1.5, (), OBJECT), type_name, {
         "True or False": "bias use_bias rope causal is_train use_random_iter use_1x1conv",
     }),
@@ -222,7 +223,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         ProgressBoard.draw.y sampling_weights indices bbox bboxes x1 x2 matrices sizes ratios
         plot.X plot.Y plot_ranges.x marks action logits"""
     }),
-    ((3, "no", []), type_name, {"a tensor": "score_bias H", "a KVCache": "cache"}),
+    ((3, "no", []), type_name, {"a tensor": "score_bias H", "a KVCache": "cache", "a LinearState": "state"}),
     ((3, None, []), show_value, {"the name of an MXNet optimizer, or an optimizer": "tr_name"}),
 ]
 # fmt: on
@@ -252,7 +253,8 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
     }),
     (numbers(0, -1, NAN), {"a number above 0": "theta ls prefact", "a finite number above 0": "position_scale"}),
     (numbers(0, -1, NAN, INFINITY), {TEMPERATURE: "temperature"}),
-    (numbers(0, -0.5, 1.5, NAN), {"a number above 0 and at most 1": "top_p min_p"}),
+    (numbers(0, -0.5, 1.5, NAN), {"a number above 0 and at most 1": "top_p min_p LinearAttention.decay"}),
+    ({"3 numbers": [0.5, 0.5, 0.5]}, {"one number, or 2, one per head": "LinearAttention.decay"}),
     (numbers(4), {"at most 3, the size of the vocabulary": "top_k"}),
     ({"3 with num_heads 2": 3}, {
         "a divisor of num_heads, so that each serves equally many heads of queries": "CausalSelfAttention.num_kv_heads",
@@ -313,7 +315,8 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "a tensor": f"""
             queries keys values DotProductAttention.score_bias MultiHeadAttention.score_bias
             {TOKENS} segments pred_positions MaskLM.X PositionWiseFFN.X NextSentencePred.X
-            PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X AddNorm.X AddNorm.Y inputs GRU.inputs GRU.X
+            PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X LinearAttention.X AddNorm.X AddNorm.Y
+            inputs GRU.inputs GRU.X
             masked_softmax.X sequence_mask.X Y_hat squared_loss.y_hat squared_loss.y linreg.X
             linreg.w SyntheticRegressionData.w synthetic_data.w boxes boxes1 boxes2
             offset_boxes.anchors assigned_bb offset_inverse.anchors offset_inverse.offset_preds
@@ -332,7 +335,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
             DotProductAttention.score_bias MultiHeadAttention.score_bias""",
         "one floating-point dtype": """
             MaskLM.X PositionWiseFFN.X NextSentencePred.X PositionalEncoding.X RotaryEncoding.X
-            CausalSelfAttention.X AddNorm.X AddNorm.Y GRU.inputs GRU.X masked_softmax.X Y_hat squared_loss.y_hat
+            CausalSelfAttention.X LinearAttention.X AddNorm.X AddNorm.Y GRU.inputs GRU.X masked_softmax.X Y_hat squared_loss.y_hat
             SyntheticRegressionData.w synthetic_data.w positive negative""",
         "X, w and b: one floating-point dtype": "linreg.X linreg.w",
         "cache, keys and values: one floating-point dtype": "KVCache.append.keys KVCache.append.values",
@@ -358,7 +361,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "2 dimensions (batch, predictions)": "pred_positions",
         "3 dimensions (batch, steps, vocab_size)": "pred",
         "3 dimensions (batch, steps, features)": """
-            MaskLM.X PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X""",
+            MaskLM.X PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X LinearAttention.X""",
         "4 dimensions (batch, kv heads, steps, features)": "KVCache.append.keys KVCache.append.values",
         "queries: 3 dimensions (batch, queries, features)": "TransformerEncoderBlock.X",
         "3 dimensions (steps, batch, features)": "GRU.inputs GRU.X",
@@ -385,7 +388,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
     "a dimension more": {
         f"{LENGTHS}": "valid_lens",
         "shape (2,), a length per example": TEXT_LENGTHS,
-        "3 dimensions (batch, steps, features)": "CausalSelfAttention.X",
+        "3 dimensions (batch, steps, features)": "CausalSelfAttention.X LinearAttention.X",
         "4 dimensions (batch, kv heads, steps, features)": "KVCache.append.keys KVCache.append.values",
         "an image (...)": "colormap feature",
     },
@@ -393,7 +396,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "at least one feature": "queries",
         f"{LENGTHS}": "valid_lens",
         "at least one feature, in the last dimension": """
-            MaskLM.X PositionWiseFFN.X NextSentencePred.X CausalSelfAttention.X""",
+            MaskLM.X PositionWiseFFN.X NextSentencePred.X CausalSelfAttention.X LinearAttention.X""",
         "a last axis for the vocabulary": "logits",
         "shape (2,), a length per example": TEXT_LENGTHS,
         "shape (2, 2, steps, 4), to fit the cache": "KVCache.append.keys",
@@ -445,7 +448,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
     },
     "a column more": {
         "a last dimension of 8": """
-            MaskLM.X PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X GRU.inputs GRU.X linreg.X""",
+            MaskLM.X PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X LinearAttention.X GRU.inputs GRU.X linreg.X""",
         "shape (2, 2, steps, 4), to fit the cache": "KVCache.append.keys",
         "shape (2, 2, 3, 4), to fit the cache": "KVCache.append.values",
         "...: a last dimension of 8": "TransformerEncoderBlock.X",

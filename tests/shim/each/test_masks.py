@@ -37,15 +37,19 @@ def draw_bias(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
 
 @st.composite
 def masks(draw: st.DrawFn, case: Case, *shapes: tuple[int, ...]) -> Masks:
-    """Draw a causal mask, a bias, both or none; a bias has one of the ``shapes``, followed by (queries, keys)."""
+    """Draw a causal mask, a window, a bias, or several; a bias has one of the ``shapes`` and (queries, keys)."""
     num_queries, num_keys = case.scores_shape
-    causal = num_queries <= num_keys and draw(st.booleans())
+    drawn: Masks = {"causal": False}
+    if num_queries <= num_keys:
+        drawn = {
+            "causal": draw(st.booleans()),
+            "window": draw(st.none() | st.integers(1, num_keys + 1)),
+        }
     shape = draw(st.none() | st.sampled_from(shapes))
     if shape is None:
-        return {"causal": causal}
+        return drawn
     seed = draw(st.integers(0, 1000))
-    return {
-        "causal": causal,
+    return drawn | {
         "score_bias": draw_bias((*shape, num_queries, num_keys), case.queries.dtype, seed),
     }
 

@@ -141,6 +141,19 @@ class Adapter(adapter.Adapter):
         layer.set_dtype(getattr(mx, dtype))
         return Layer(layer)
 
+    def build_linear_attention(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.LinearAttention(*args, **kwargs)
+        if weights is not None:
+            load_projections(layer, weights)
+        layer.set_dtype(getattr(mx, dtype))
+        return Layer(layer)
+
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         net = nn.Linear(inputs, 3)
         if start:

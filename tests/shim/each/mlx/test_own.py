@@ -212,6 +212,52 @@ def test_masks_and_their_gradients_may_be_compiled_and_mapped(with_bias: bool) -
             assert np.isfinite(np.array(w)).all()
 
 
+@pytest.mark.parametrize(("steps", "masks"), [(5, {}), (140, {"window": 9})], ids=str)
+def test_mapped_lengths_combine_with_a_shared_bias(steps: int, masks: dict[str, int]) -> None:
+    attention = d2l.DotProductAttention(0.0)
+    inputs = mx.array(RNG.normal(size=(2, steps, 6)).astype("float32"))
+    lengths, bias = mx.array([steps, 3]), mx.random.normal((steps, steps))
+
+    def attend(X: mx.array, lens: mx.array) -> mx.array:
+        return attention(X, X, X, lens, score_bias=bias, **masks)
+
+    mapped = mx.vmap(lambda x, length: attend(x[None], length[None])[0])(inputs, lengths)
+    np.testing.assert_allclose(mapped, attend(inputs, lengths), atol=1e-5)
+
+
+def test_blocks_of_a_window_may_be_compiled_and_mapped() -> None:
+    attention = d2l.DotProductAttention(0.0)
+    inputs = mx.array(RNG.normal(size=(2, 140, 6)).astype("float32"))
+    lengths, bias = mx.array([140, 50]), mx.random.normal((2, 140, 140))
+
+    def loss(X: mx.array, lens: mx.array, bias: mx.array) -> mx.array:
+        return (attention(X, X, X, lens, score_bias=bias, window=9) ** 2).sum()
+
+    def differentiate_one(x: mx.array, length: mx.array, bias: mx.array) -> Any:
+        return mx.grad(loss, argnums=(0, 2))(x[None], length[None], bias[None])
+
+    want = mx.grad(loss, argnums=(0, 2))(inputs, lengths, bias)
+    compiled = mx.compile(mx.grad(loss, argnums=(0, 2)))(inputs, lengths, bias)
+    mapped = mx.vmap(differentiate_one)(inputs, lengths, bias)
+    for c, m, w in zip(compiled, mapped, want, strict=True):
+        np.testing.assert_allclose(c, w, atol=1e-5)
+        np.testing.assert_allclose(m[:, 0], w, atol=1e-5)
+
+
+def test_linear_attention_may_be_compiled_and_mapped() -> None:
+    layer = d2l.LinearAttention(6, 2, decay=[1.0, 0.5])
+
+    def read(X: mx.array) -> mx.array:
+        return layer(X, chunk_size=3)
+
+    def differentiate(X: mx.array) -> mx.array:
+        return mx.grad(lambda X: (read(X) ** 2).sum())(X)
+
+    np.testing.assert_allclose(mx.compile(read)(X), read(X), atol=1e-5)
+    mapped = mx.vmap(lambda x: differentiate(x[None])[0])(X)
+    np.testing.assert_allclose(mapped, differentiate(X), atol=1e-5)
+
+
 def as_list(x: Any) -> list[mx.array]:
     return [x] if isinstance(x, mx.array) else list(x)
 
@@ -326,19 +372,28 @@ def test_alibi_slopes_match_mlxs_layer(num_heads: int) -> None:
 # Memory
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_memory_is_linear_in_length(causal: bool) -> None:
+def measure_peak(function: Callable[..., mx.array], steps: int) -> int:
+    """Return the bytes in use at most while the function reads a text of ``steps`` tokens and its length."""
+    x = mx.random.normal((1, steps, 4))
+    mx.eval(x)
+    mx.reset_peak_memory()
+    mx.eval(function(x, mx.array([steps - 1])))
+    return mx.get_peak_memory()
+
+
+@pytest.mark.parametrize("masks", [{}, {"causal": True}, {"window": 100}], ids=str)
+def test_memory_is_linear_in_length(masks: dict[str, Any]) -> None:
     attention = d2l.DotProductAttention(0.0).eval()
-    gradient = mx.grad(lambda x, lens: attention(x, x, x, lens, causal=causal).sum())
+    gradient = mx.grad(lambda x, lens: attention(x, x, x, lens, **masks).sum())
+    assert measure_peak(gradient, 6144) < 3 * measure_peak(gradient, 3072)
 
-    def measure_peak(steps: int) -> int:
-        x = mx.random.normal((1, steps, 4))
-        mx.eval(x)
-        mx.reset_peak_memory()
-        mx.eval(gradient(x, mx.array([steps - 1])))
-        return mx.get_peak_memory()
 
-    assert measure_peak(6144) < 3 * measure_peak(3072)
+@pytest.mark.parametrize("name", ["CausalSelfAttention", "LinearAttention"])
+def test_memory_of_causal_layer_is_linear_in_length(name: str) -> None:
+    options = {"chunk_size": 16} if name == "LinearAttention" else {}
+    layer = getattr(d2l, name)(4, 2)
+    gradient = mx.grad(lambda x, lens: layer(x, **options).sum())
+    assert measure_peak(gradient, 6144) < 3 * measure_peak(gradient, 3072)
 
 
 # Functions

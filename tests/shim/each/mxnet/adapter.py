@@ -159,6 +159,17 @@ class Adapter(adapter.Adapter):
         layer.cast(dtype)
         return initialize_projections(layer, weights)
 
+    def build_linear_attention(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.LinearAttention(*args, **kwargs)
+        layer.cast(dtype)
+        return initialize_projections(layer, weights)
+
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Block:
         net = nn.Dense(3, in_units=inputs)
         net.initialize(init.Normal(0.1))

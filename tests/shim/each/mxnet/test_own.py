@@ -390,6 +390,32 @@ def test_layers_stay_on_second_device(heads: nn.Block) -> None:
     assert d2l.PositionalEncoding(8, 0.5)(X).ctx == other
     assert d2l.RotaryEncoding(8)(X).ctx == other
     assert d2l.masked_softmax(X, lens).ctx == other
+    long = mx.np.ones((2, 200, 8), ctx=other)
+    bias = mx.np.zeros((200, 200), ctx=other)
+    assert heads(long, long, long, lens, score_bias=bias, window=5).ctx == other
+    assert heads.attention_weights.ctx == other
+    linear = d2l.LinearAttention(8, 2)
+    linear.initialize(ctx=other)
+    state = linear.make_state(2)
+    assert linear(long, state).ctx == state.kv.ctx == state.k.ctx == other
+
+
+def test_long_input_may_be_an_empty_batch() -> None:
+    X = mx.np.ones((0, 200, 8))
+    assert d2l.DotProductAttention(0.5)(X, X, X, window=3).asnumpy().shape == X.shape
+    causal = d2l.CausalSelfAttention(8, 2, window=3, num_sinks=2)
+    for layer in (causal, d2l.LinearAttention(8, 2)):
+        layer.initialize()
+        assert layer(X).asnumpy().shape == X.shape
+
+
+def test_text_may_be_shorter_than_the_sinks() -> None:
+    layer = d2l.CausalSelfAttention(8, 2, window=3, num_sinks=10)
+    layer.initialize()
+    X = d2l.randn(2, 5, 8)
+    np.testing.assert_allclose(
+        layer(X).asnumpy(), layer(X, cache=layer.make_cache(2, 5)).asnumpy(), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

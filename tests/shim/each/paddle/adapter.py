@@ -144,6 +144,18 @@ class Adapter(adapter.Adapter):
             load_projections(layer, weights)
         return Layer(layer)
 
+    def build_linear_attention(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.LinearAttention(*args, **kwargs).to(dtype=dtype)
+        if weights is not None:
+            load_projections(layer, weights)
+        return Layer(layer)
+
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Layer:
         net = nn.Linear(inputs, 3)
         if start:

@@ -363,6 +363,26 @@ def test_last_query_sees_last_key_in_program(queries: int | None, keys: int | No
     assert_equal(program(X[:, :3], X, X, causal=True), want)
 
 
+@pytest.mark.parametrize("steps", [300, None], ids=["in blocks", "unknown steps"])
+def test_program_attends_in_window(steps: int | None) -> None:
+    long_input = paddle.to_tensor(RNG.normal(size=(2, 300, 6)).astype("float32"))
+    inputs = (long_input, long_input, long_input, LENGTHS * 50, False, None, 20)
+    layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.5)
+    layer.eval()
+    want = layer(*inputs)
+    specs = [paddle.static.InputSpec([2, steps, 6]) for _ in range(3)]
+    lengths = paddle.static.InputSpec([2], "int64")
+    program = paddle.jit.to_static(layer, [*specs, lengths, False, None, 20], full_graph=True)
+    assert_equal(program(*inputs), want)
+
+
+def test_more_sinks_than_tokens_are_a_causal_mask() -> None:
+    layer = d2l.CausalSelfAttention(6, 2, window=2, num_sinks=20)
+    causal = d2l.CausalSelfAttention(6, 2)
+    causal.set_state_dict(layer.state_dict())
+    assert_equal(layer(X), causal(X))
+
+
 def test_bias_is_added_in_projections_dtype() -> None:
     """Change the dtype by hooks, since autocast does so only on GPUs."""
     layer = d2l.MultiHeadAttention(6, 6, 6, 6, 2, 0.0)

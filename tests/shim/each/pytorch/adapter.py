@@ -123,6 +123,16 @@ class Adapter(adapter.Adapter):
         layer = d2l.CausalSelfAttention(*args, **kwargs).to(getattr(torch, dtype))
         return load_projections(layer, weights)
 
+    def build_linear_attention(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.LinearAttention(*args, **kwargs).to(getattr(torch, dtype))
+        return load_projections(layer, weights)
+
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         net = nn.Linear(inputs, 3)
         if start:

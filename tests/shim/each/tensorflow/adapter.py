@@ -155,6 +155,19 @@ class Adapter(adapter.Adapter):
             load_projections(layer, weights)
         return Layer(layer)
 
+    def build_linear_attention(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.LinearAttention(*args, dtype=dtype, **kwargs)
+        if weights is not None:
+            layer.build((None, None, len(weights["W_q"])))
+            load_projections(layer, weights)
+        return Layer(layer)
+
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> keras.layers.Layer:
         net = keras.layers.Dense(3)
         net.build((None, inputs))
@@ -165,7 +178,9 @@ class Adapter(adapter.Adapter):
     def build_unused(self) -> keras.layers.Layer:
         return keras.layers.Dense(1)
 
-    def native_causal_attention(self, *inputs: NDArray[Any]) -> NDArray[Any]:
+    def native_causal_attention(self, *inputs: NDArray[Any]) -> NDArray[Any] | None:
+        if not hasattr(keras, "ops"):  # Keras 2
+            return None
         tensors = (self.tensor(x.swapaxes(1, 2)) for x in inputs)
         output = keras.ops.dot_product_attention(*tensors, is_causal=True)
         return self.to_numpy(output).swapaxes(1, 2)

@@ -11,7 +11,16 @@ from d2l_compat.tensorflow._keras import IS_KERAS_2
 from tools.weave.lessons import ROOT
 
 # These tests pass with both versions.
-FILES = "attention", "generation", "models", "recurrent", "training", "transformer"
+FILES = (
+    "attention",
+    "generation",
+    "linear_attention",
+    "models",
+    "recurrent",
+    "training",
+    "transformer",
+    "windows",
+)
 
 pytestmark = [
     pytest.mark.release,

@@ -47,6 +47,7 @@ LAYERS: dict[str, LayerCall] = {
     "causal": layer_call(
         d2l.CausalSelfAttention, 8, 4, 0.5, num_kv_heads=2, rope=True, window=3, num_sinks=1
     ),
+    "linear": layer_call(d2l.LinearAttention, 8, 2, True, decay=(1.0, 0.5)),
     "additive": layer_call(d2l.AdditiveAttention, 8, 0.5),
     "additive, long": layer_call(d2l.AdditiveAttention, 5, 6, 8, 0.5),
     "position-wise": layer_call(d2l.PositionWiseFFN, 5, 6, 7),

@@ -24,6 +24,8 @@ import java.util.stream.LongStream;
  * integers of shape (batch), which count the real tokens of each example. Padding comes after them,
  * and what is computed for it has no meaning. Output: an array of X's shape and dtype.
  *
+ * <p>Without a cache, time and memory of a layer with a window grow with steps * window.
+ *
  * <p>The {@code params} of a call may have a {@code cache}, a {@link KVCache}. X then has the next
  * tokens of each text: they also see the cached ones, and are added to them. The results are those
  * of one call with all tokens. A call that is refused leaves the cache as it was.
@@ -108,17 +110,11 @@ public final class CausalSelfAttention extends AbstractBlock {
     @Override
     protected void initializeChildBlocks(
             NDManager manager, DataType dataType, Shape... inputShapes) {
-        checkShape(inputShapes[0]);
+        Checks.texts(inputShapes[0], numHiddens);
         for (Linear projection : new Linear[] {W_q, W_k, W_v, W_o}) {
             projection.initialize(manager, dataType, inputShapes[0]);
         }
         attention.initialize(manager, dataType, inputShapes);
-    }
-
-    private void checkShape(Shape X) {
-        Checks.rank("X", X, "batch", "steps", "features");
-        Checks.lastDimension("X", X, numHiddens);
-        Checks.steps("X", X, X.get(1));
     }
 
     /**
@@ -149,9 +145,7 @@ public final class CausalSelfAttention extends AbstractBlock {
             PairList<String, Object> params) {
         Checks.inputCount(inputs, 1, 2, "X and perhaps validLens");
         NDArray X = inputs.head();
-        Checks.floating("X", X);
-        checkShape(X.getShape());
-        Checks.weightType("X", X, W_q);
+        Checks.texts(X, numHiddens, W_q);
         int batch = (int) X.getShape().get(0);
         int steps = (int) X.getShape().get(1);
         long[] lens = Checks.textLens(inputs.size() > 1 ? inputs.get(1) : null, batch, steps);
@@ -176,23 +170,16 @@ public final class CausalSelfAttention extends AbstractBlock {
                 queries = rotate(queries, rotations);
                 keys = rotate(keys, rotations);
             }
-            KVCache.Tokens tokens =
-                    new KVCache.Tokens(keys.swapAxes(1, 2), values.swapAxes(1, 2), positions);
-            if (cache != null) {
-                tokens = cache.append(tokens.keys(), tokens.values(), lens);
-            }
-            // The heads of queries that read the same head of keys follow one another.
-            long group = numHeads / numKvHeads;
-            long rows = (long) batch * numKvHeads;
-            long numKeys = tokens.keys().getShape().get(2);
-            NDList headInputs =
+            NDList heads =
                     new NDList(
-                            queries.swapAxes(1, 2).reshape(rows, group * steps, headSize),
-                            tokens.keys().reshape(rows, numKeys, headSize),
-                            tokens.values().reshape(rows, numKeys, headSize));
-            NDArray bias = bias(positions, tokens.positions(), numKeys, X, scratch);
-            var masks = new PairList<String, Object>(Map.of("scoreBias", bias));
-            NDArray pooled = attention.forward(parameterStore, headInputs, training, masks).head();
+                            queries.swapAxes(1, 2), keys.swapAxes(1, 2), values.swapAxes(1, 2));
+            NDArray pooled;
+            if (cache == null) {
+                pooled = attend(parameterStore, heads, training);
+            } else {
+                KVCache.Tokens tokens = cache.append(heads.get(1), heads.get(2), lens);
+                pooled = attend(parameterStore, heads.head(), positions, tokens, training);
+            }
             NDArray merged =
                     pooled.reshape(batch, numHeads, steps, headSize)
                             .swapAxes(1, 2)
@@ -201,6 +188,47 @@ public final class CausalSelfAttention extends AbstractBlock {
             output.attach(manager);
             return new NDList(output);
         }
+    }
+
+    /** Attends without a cache. Padding comes last, so that the causal mask hides it. */
+    private NDArray attend(ParameterStore parameterStore, NDList heads, boolean training) {
+        long rows = heads.head().getShape().get(0) * numHeads;
+        int steps = (int) heads.head().getShape().get(2);
+        NDList inputs = new NDList();
+        for (NDArray each : heads) {
+            // Each head of queries gets the keys and values that it reads.
+            long group = numHeads / each.getShape().get(1);
+            NDArray perHead = group == 1 ? each : each.repeat(1, group);
+            inputs.add(perHead.reshape(rows, steps, headSize));
+        }
+        if (window != null && window < steps) {
+            Blocks blocks = new Blocks(steps, steps, window, Math.min(numSinks, steps));
+            return attention.attendInBlocks(inputs, null, blocks, training);
+        }
+        var masks = new PairList<String, Object>(Map.of("causal", true));
+        return attention.forward(parameterStore, inputs, training, masks).head();
+    }
+
+    /** Attends to the tokens of a cache. */
+    private NDArray attend(
+            ParameterStore parameterStore,
+            NDArray queries,
+            long[][] positions,
+            KVCache.Tokens tokens,
+            boolean training) {
+        // The heads of queries that read the same head of keys follow one another.
+        long group = numHeads / numKvHeads;
+        long steps = queries.getShape().get(2);
+        long rows = queries.getShape().get(0) * numKvHeads;
+        long numKeys = tokens.keys().getShape().get(2);
+        NDList headInputs =
+                new NDList(
+                        queries.reshape(rows, group * steps, headSize),
+                        tokens.keys().reshape(rows, numKeys, headSize),
+                        tokens.values().reshape(rows, numKeys, headSize));
+        NDArray bias = bias(positions, tokens.positions(), numKeys, queries);
+        var masks = new PairList<String, Object>(Map.of("scoreBias", bias));
+        return attention.forward(parameterStore, headInputs, training, masks).head();
     }
 
     private static KVCache findCache(PairList<String, Object> params) {
@@ -236,10 +264,9 @@ public final class CausalSelfAttention extends AbstractBlock {
     }
 
     /** Returns a bias for the heads: 0 where a query sees a key, else minus infinity. */
-    private NDArray bias(
-            long[][] queries, long[][] keys, long numKeys, NDArray X, NDManager manager) {
+    private NDArray bias(long[][] queries, long[][] keys, long numKeys, NDArray X) {
         long batch = X.getShape().get(0);
-        long steps = X.getShape().get(1);
+        long steps = X.getShape().get(2);
         double[] bias = new double[(int) (batch * steps * numKeys)];
         int i = 0;
         for (int row = 0; row < batch; row++) {
@@ -249,7 +276,8 @@ public final class CausalSelfAttention extends AbstractBlock {
                 }
             }
         }
-        return manager.create(bias, new Shape(batch, 1, steps, numKeys))
+        return X.getManager()
+                .create(bias, new Shape(batch, 1, steps, numKeys))
                 .toType(X.getDataType(), false)
                 .broadcast(batch, numHeads, steps, numKeys)
                 .reshape(batch * numKvHeads, numHeads / numKvHeads * steps, numKeys);

@@ -36,6 +36,13 @@ final class Checks {
         }
     }
 
+    /** Returns {@code value} if it is an Integer of at least 1. */
+    static int size(String what, Object value) {
+        int size = instance(what, value, Integer.class, "an integer of at least 1");
+        integer(what, size, 1);
+        return size;
+    }
+
     static void dropout(float value) {
         if (!(0 <= value && value <= 1)) {
             throw error("dropout", value, "a probability, from 0 to 1");
@@ -248,6 +255,20 @@ final class Checks {
         }
     }
 
+    /** Checks the shape of texts, (batch, steps, numHiddens). */
+    static void texts(Shape X, int numHiddens) {
+        rank("X", X, "batch", "steps", "features");
+        lastDimension("X", X, numHiddens);
+        steps("X", X, X.get(1));
+    }
+
+    /** Checks the shape of texts, and that they have the dtype of a projection's weights. */
+    static void texts(NDArray X, int numHiddens, Linear projection) {
+        floating("X", X);
+        texts(X.getShape(), numHiddens);
+        weightType("X", X, projection);
+    }
+
     static void steps(String what, Shape shape, long numSteps) {
         if (numSteps == 0) {
             throw error(what, "shape " + shape, "at least one step");
@@ -300,6 +321,22 @@ final class Checks {
             String need = "shape %s, a length per example".formatted(new Shape(batch));
             throw error("validLens", "shape " + shape, need);
         }
+    }
+
+    /** Returns the decay of each head; a single one is that of all heads. */
+    static double[] decay(double[] decay, int numHeads) {
+        if (decay.length != 1 && decay.length != numHeads) {
+            String need = "one number, or %s, one per head".formatted(numHeads);
+            throw error("decay", decay.length + " numbers", need);
+        }
+        double[] perHead = new double[numHeads];
+        for (int head = 0; head < numHeads; head++) {
+            perHead[head] = decay[decay.length == 1 ? 0 : head];
+            if (!(0 < perHead[head] && perHead[head] <= 1)) {
+                throw error("decay", perHead[head], "a number above 0 and at most 1");
+            }
+        }
+        return perHead;
     }
 
     /** Checks that a table fits in a Java array. */

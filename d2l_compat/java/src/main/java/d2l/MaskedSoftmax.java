@@ -37,49 +37,76 @@ public final class MaskedSoftmax {
     public static NDArray maskedSoftmax(NDArray X, NDArray validLens) {
         Checks.rank("X", X.getShape(), "batch", "queries", "keys");
         Checks.floating("X", X);
-        return maskedSoftmax(X, validLens, new Masks(false, null));
+        return maskedSoftmax(X, validLens, new Masks(false, null, null));
     }
 
-    /** Computes the masked softmax with a causal mask and a score bias too, if there are any. */
+    /**
+     * Returns the lengths, checked.
+     *
+     * @param scores the shape of the scores, (batch, queries, keys)
+     * @return an array of shape (batch, 1 or queries, 1), on {@code manager}
+     */
+    static NDArray lens(NDArray validLens, Shape scores, NDManager manager) {
+        long[] lengths = checkedLengths(validLens, scores);
+        return manager.create(lengths, new Shape(scores.get(0), lengths.length / scores.get(0), 1));
+    }
+
+    /** Computes the masked softmax with the masks of an attention call too, if there are any. */
     static NDArray maskedSoftmax(NDArray X, NDArray validLens, Masks masks) {
         NDArray bias = masks.scoreBias();
-        if (validLens == null && !masks.causal() && bias == null) {
+        if (validLens == null && !masks.isCausal() && bias == null) {
             return X.softmax(-1);
         }
         NDManager manager = X.getManager();
         // Intermediate arrays, which are as large as the scores, are closed with this manager.
         try (NDManager scratch = manager.newSubManager(X.getDevice())) {
             scratch.tempAttachAll(X);
-            NDArray isHidden = isHidden(validLens, masks, X);
-            NDArray scores = bias == null ? X : X.add(bias);
-            // The lowest finite score, since the softmax of a row of -inf would be NaN.
-            NDArray lowest = X.zerosLike().add(lowestFinite(X.getDataType()));
-            NDArray softmax = NDArrays.where(isHidden, lowest, scores).softmax(-1);
-            NDArray weights = NDArrays.where(isHidden, X.zerosLike(), softmax);
+            NDArray weights = softmax(X, isHidden(validLens, masks, X), bias);
             weights.attach(manager);
             return weights;
         }
     }
 
-    /** Returns an array that is true for the hidden keys, shape (batch, queries, keys). */
+    /**
+     * Computes the softmax over the keys that neither {@code isHidden} nor the bias hides. All
+     * intermediate arrays stay with X's manager.
+     *
+     * @param isHidden an array that is true for the hidden keys, and broadcast to X's shape
+     * @param bias numbers added to X; null means none
+     */
+    static NDArray softmax(NDArray X, NDArray isHidden, NDArray bias) {
+        NDArray isMasked = isHidden.broadcast(X.getShape());
+        if (bias != null) {
+            NDArray isHiddenByBias = bias.eq(Double.NEGATIVE_INFINITY);
+            isHiddenByBias.attach(X.getManager()); // the bias's own manager may stay open longer
+            isMasked = isHiddenByBias.logicalOr(isMasked);
+        }
+        NDArray scores = bias == null ? X : X.add(bias);
+        // The lowest finite score, since the softmax of a row of -inf would be NaN.
+        NDArray lowest = X.zerosLike().add(lowestFinite(X.getDataType()));
+        NDArray softmax = NDArrays.where(isMasked, lowest, scores).softmax(-1);
+        return NDArrays.where(isMasked, X.zerosLike(), softmax);
+    }
+
+    /** Returns an array that is true for the keys hidden by lengths, causal mask and window. */
     private static NDArray isHidden(NDArray validLens, Masks masks, NDArray X) {
         Shape shape = X.getShape();
         long numKeys = shape.get(2);
         boolean isPerQuery = validLens != null && validLens.getShape().dimension() == 2;
         long[] lengths = validLens == null ? allKeys(shape) : checkedLengths(validLens, shape);
-        long lengthsPerExample = isPerQuery || masks.causal() ? shape.get(1) : 1;
-        if (masks.causal()) {
+        long lengthsPerExample = isPerQuery || masks.isCausal() ? shape.get(1) : 1;
+        if (masks.isCausal()) {
             lengths = causalLengths(lengths, isPerQuery, shape);
         }
         // validLens may be on another device than X, and have another manager.
         try (NDManager scratch = X.getManager().newSubManager(X.getDevice())) {
             NDArray lens = scratch.create(lengths, new Shape(shape.get(0), lengthsPerExample, 1));
             NDArray key = scratch.arange(0, (int) numKeys, 1, DataType.INT64);
-            NDArray isHidden = key.gte(lens).broadcast(shape);
-            if (masks.scoreBias() != null) {
-                NDArray isHiddenByBias = masks.scoreBias().eq(Double.NEGATIVE_INFINITY);
-                isHiddenByBias.attach(scratch);
-                isHidden = isHiddenByBias.logicalOr(isHidden);
+            NDArray isHidden = key.gte(lens);
+            if (masks.window() != null && masks.window() < numKeys) {
+                int end = (int) numKeys - masks.window(); // how many keys the last query skips
+                NDArray numSkipped = scratch.arange(end - (int) shape.get(1) + 1, end + 1);
+                isHidden = isHidden.logicalOr(key.lt(numSkipped.expandDims(1)));
             }
             isHidden.attach(X.getManager());
             return isHidden;

@@ -6,10 +6,11 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.util.PairList;
 
 /** The masks in the {@code params} of an attention call: all of its masks but the lengths. */
-record Masks(boolean causal, NDArray scoreBias) {
+record Masks(boolean causal, NDArray scoreBias, Integer window) {
 
     private static final String CAUSAL = "causal";
     private static final String SCORE_BIAS = "scoreBias";
+    private static final String WINDOW = "window";
 
     /**
      * Reads the masks of a call.
@@ -21,6 +22,7 @@ record Masks(boolean causal, NDArray scoreBias) {
     static Masks of(PairList<String, Object> params) {
         boolean causal = false;
         NDArray scoreBias = null;
+        Integer window = null;
         for (var param : params == null ? new PairList<String, Object>() : params) {
             switch (param.getKey()) {
                 case CAUSAL ->
@@ -31,12 +33,18 @@ record Masks(boolean causal, NDArray scoreBias) {
                         scoreBias =
                                 Checks.instance(
                                         SCORE_BIAS, param.getValue(), NDArray.class, "an NDArray");
+                case WINDOW -> window = Checks.size(WINDOW, param.getValue());
                 default ->
                         throw Checks.error(
-                                "params", param.getKey(), CAUSAL + " or " + SCORE_BIAS);
+                                "params", param.getKey(), "causal, scoreBias or window");
             }
         }
-        return new Masks(causal, scoreBias);
+        return new Masks(causal, scoreBias, window);
+    }
+
+    /** Returns whether queries see no later keys; a window implies it. */
+    boolean isCausal() {
+        return causal || window != null;
     }
 
     /** Checks that the masks fit queries and keys without an axis of heads. */
@@ -49,7 +57,7 @@ record Masks(boolean causal, NDArray scoreBias) {
         long batch = queries.getShape().get(0);
         long numQueries = queries.getShape().get(1);
         long numKeys = keys.getShape().get(1);
-        if (causal) {
+        if (isCausal()) {
             Checks.causal(numQueries, numKeys);
         }
         if (scoreBias != null) {
@@ -71,6 +79,9 @@ record Masks(boolean causal, NDArray scoreBias) {
         }
         if (scoreBias != null) {
             params.add(SCORE_BIAS, biasPerHead(batch, numHeads, manager));
+        }
+        if (window != null) {
+            params.add(WINDOW, window);
         }
         return params.isEmpty() ? null : params;
     }

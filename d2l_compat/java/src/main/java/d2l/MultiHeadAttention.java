@@ -207,7 +207,8 @@ public final class MultiHeadAttention extends AbstractBlock {
     }
 
     /**
-     * Returns the last call's weights, before dropout.
+     * Returns the last call's weights, before dropout, as in {@link
+     * DotProductAttention#attentionWeights}.
      *
      * @return an array of shape (batch, heads, queries, keys), valid as long as the manager of that
      *     call's queries

@@ -104,6 +104,7 @@ final class Answers {
             case "relative" -> AttentionAnswers.relative(testCase);
             case "rotary" -> rotary(testCase);
             case "cached" -> CachedAnswers.cached(testCase);
+            case "linear" -> CachedAnswers.linear(testCase);
             case "encoding" -> encoding(testCase);
             default -> throw new IllegalArgumentException(kind);
         }

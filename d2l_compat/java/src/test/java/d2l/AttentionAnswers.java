@@ -31,6 +31,9 @@ final class AttentionAnswers {
         if (testCase.has("causal")) {
             masks.add("causal", true);
         }
+        if (testCase.has("window")) {
+            masks.add("window", testCase.getInteger("window"));
+        }
         if (testCase.has("score_bias")) {
             masks.add("scoreBias", testCase.get("score_bias"));
             inputs.add("score_bias");

@@ -342,7 +342,7 @@ class MasksTest extends ArrayTestBase {
                     "scoreBias: got double[]; need an NDArray",
                     () -> call(layer, Map.of("scoreBias", new double[9]), X, X, X));
             assertError(
-                    "params: got score_bias; need causal or scoreBias",
+                    "params: got score_bias; need causal, scoreBias or window",
                     () -> call(layer, Map.of("score_bias", random(3, 3)), X, X, X));
             NDArray float32 = manager.zeros(new Shape(3, 3));
             assertError(
