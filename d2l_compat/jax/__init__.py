@@ -27,9 +27,10 @@ from d2l_compat.jax.training import *
 from d2l_compat.jax.transformer import *
 
 # Imported when one of their names is first used.
-LAZY_MODULES = ("generation", "models", "recurrent", "resnet")
+LAZY_MODULES = ("generation", "linear_attention", "models", "recurrent", "resnet")
 if TYPE_CHECKING:
     from d2l_compat.jax.generation import *
+    from d2l_compat.jax.linear_attention import *
     from d2l_compat.jax.models import *
     from d2l_compat.jax.recurrent import *
     from d2l_compat.jax.resnet import *

@@ -17,6 +17,11 @@ BLOCK = 256  # queries
 EXAMPLES = 4  # examples at a time; in multi-head attention, heads of examples
 
 
+def is_faster(queries: jax.Array) -> bool:
+    """Return whether :func:`attend` is worthwhile: for long input, and under ``jit``, which compiles its loop once."""
+    return isinstance(queries, jax.core.Tracer) and queries.shape[1] >= MIN_QUERIES
+
+
 def attend(
     queries: jax.Array, keys: jax.Array, values: jax.Array, lens: jax.Array | NDArray[Any] | None
 ) -> jax.Array:

@@ -13,7 +13,7 @@ offsets are checked unless they are traced; a call on a GPU waits for them.
 """
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, overload
 
 import flax.linen as nn
@@ -21,9 +21,11 @@ import jax
 import jax.numpy as jnp
 
 from d2l_compat._shared import checks, encoding
+from d2l_compat._shared.windows import choose_blocks
 from d2l_compat.jax import _blockwise
 from d2l_compat.jax._arrays import Array, arrays, as_jax, check_training
 from d2l_compat.jax._checked import CheckedModule
+from d2l_compat.jax.windows import attend_in_blocks, hide_outside
 
 __all__ = [
     "DotProductAttention",
@@ -88,6 +90,7 @@ class DotProductAttention(nn.Module):
         *,
         causal: bool = False,
         score_bias: Array | None = None,
+        window: int | None = None,
     ) -> tuple[jax.Array, jax.Array]:
         """Return the attention pooling of ``values``, and the weights before dropout.
 
@@ -96,7 +99,9 @@ class DotProductAttention(nn.Module):
         ``causal``, which must be static under ``jit``, the last query sees every key, the one
         before it all but the last, and so on. ``score_bias``, shape (queries, keys) or (batch,
         queries, keys), of the same dtype, is added to the scores; a key whose bias is minus
-        infinity is hidden. The three masks may be combined: a query sees the keys that none of
+        infinity is hidden. With a ``window``, which must be static as well, a query sees only as many keys, those
+        that end with its own: the mask is causal, and the cost grows with queries * window, if ``jit`` removes the
+        weights because nothing uses them. The masks may be combined: a query sees the keys that none of
         them hides. Returns (batch, queries, v) and (batch, queries, keys). ``training`` needs a random key
         named "dropout". Raises ValueError or TypeError for input that does not fit.
         """
@@ -105,19 +110,22 @@ class DotProductAttention(nn.Module):
         score_bias = None if score_bias is None else as_jax(score_bias)
         arrays.check_dot_product(queries, keys, values)
         arrays.check_valid_lens(valid_lens, queries, keys)
-        arrays.check_causal(causal, queries, keys)
+        window = arrays.check_causal(causal, queries, keys, window)
+        causal = causal or window is not None
         arrays.check_score_bias(score_bias, queries, keys)
+        drop = partial(nn.Dropout(self.dropout), deterministic=not training)
         lens = _combine_lens(valid_lens, causal, queries, keys)
         scores = queries @ keys.swapaxes(1, 2) / math.sqrt(queries.shape[-1])
-        weights = _blockwise.softmax(scores, _lens_per_query(lens), score_bias)
+        bias = hide_outside(score_bias, queries, keys, window)
+        # If the caller does not use the weights, the compiler removes their computation.
+        weights = _blockwise.softmax(scores, _lens_per_query(lens), bias)
+        if blocks := choose_blocks(queries.shape[1], keys.shape[1], window):
+            inputs = queries, keys, values
+            return attend_in_blocks(*inputs, blocks, valid_lens, score_bias, drop=drop), weights
         is_dropping = training and self.dropout > 0
-        is_traced = isinstance(queries, jax.core.Tracer)
-        is_long = queries.shape[1] >= _blockwise.MIN_QUERIES
-        if is_traced and is_long and not is_dropping and score_bias is None:
-            # If the caller does not use the weights, the compiler removes their computation.
+        if _blockwise.is_faster(queries) and not is_dropping and bias is None:
             return _blockwise.attend(queries, keys, values, lens), weights
-        dropped = nn.Dropout(self.dropout)(weights, deterministic=not training)
-        return dropped @ values, weights
+        return drop(weights) @ values, weights
 
 
 class MultiHeadAttention(CheckedModule):
@@ -197,12 +205,13 @@ class MultiHeadAttention(CheckedModule):
         *,
         causal: bool = False,
         score_bias: Array | None = None,
+        window: int | None = None,
     ) -> tuple[jax.Array, jax.Array]:
         """Return the attention pooling of all heads, projected by ``W_o``, and the weights before dropout.
 
         Shapes: queries (batch, queries, query_size), keys (batch, keys, key_size), values
-        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal`` and ``score_bias``
-        as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
+        (batch, keys, value_size); ``valid_lens`` as in :func:`masked_softmax`, ``causal``, ``window`` and
+        ``score_bias`` as in :class:`DotProductAttention`, but ``score_bias`` of shape (queries, keys), (heads,
         queries, keys) or (batch, heads, queries, keys). Returns (batch, queries, num_hiddens) and
         (batch, heads, queries, keys). ``training`` needs a random key named "dropout". Raises ValueError or
         TypeError for input that does not fit.
@@ -216,12 +225,14 @@ class MultiHeadAttention(CheckedModule):
         arrays.check_projection("values", values, self.W_v, self.value_size)
         # Check masks before they are repeated for the heads, so that messages show the given shapes.
         arrays.check_valid_lens(valid_lens, queries, keys)
-        arrays.check_causal(causal, queries, keys)
+        window = arrays.check_causal(causal, queries, keys, window)
         arrays.check_score_bias(score_bias, queries, keys, self.num_heads)
         if valid_lens is not None:
             valid_lens = jnp.repeat(valid_lens, self.num_heads, axis=0)
         projected = self.W_q(queries)
         masks: dict[str, Any] = {"causal": True} if causal else {}
+        if window is not None:
+            masks["window"] = window
         if score_bias is not None:  # in the projections' dtype, which may be wider
             bias_per_head = self._bias_per_head(score_bias, len(queries))
             masks["score_bias"] = bias_per_head.astype(projected.dtype)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import KW_ONLY
+from functools import partial
 from typing import Any
 
 import flax.linen as nn
@@ -20,7 +21,10 @@ from d2l_compat._shared.cache import (
     start_lengths,
 )
 from d2l_compat._shared.generation import next_token_probs
+from d2l_compat._shared.windows import choose_blocks
+from d2l_compat.jax import _blockwise
 from d2l_compat.jax._arrays import Array, arrays, as_jax, check_training
+from d2l_compat.jax.windows import attend_in_blocks
 
 __all__ = ["CausalSelfAttention", "KVCache", "generate", "next_token_probs"]
 
@@ -196,27 +200,67 @@ class CausalSelfAttention(nn.Module):
         batch, num_steps, _ = X.shape
         lens = jnp.full(batch, num_steps) if valid_lens is None else jnp.asarray(valid_lens)
         lengths = start_lengths(cache, batch, self.sizes, KVCache)
-        positions = key_positions = new_positions(lengths, lens, num_steps, jnp)
+        positions = new_positions(lengths, lens, num_steps, jnp)
         queries = self._split(self.W_q(X), positions, rope=self.sizes.rope)
         keys = self._split(self.W_k(X), positions, rope=self.sizes.rope)
         values = self._split(self.W_v(X), positions)
-        if cache is not None:
+        if cache is None:
+            pooled = self._attend(queries, keys, values, training)
+        else:
             cache, keys, values, key_positions = cache.append(keys, values, lens)
-        is_visible = self.sizes.visible_keys(positions, key_positions)
-        # Heads of queries are grouped by the head of keys that they read.
-        num_groups = self.sizes.num_heads // self.sizes.num_kv_heads
-        grouped = queries.reshape(batch, self.sizes.num_kv_heads, num_groups, *queries.shape[2:])
-        scores = jnp.einsum("bhgqd,bhkd->bhgqk", grouped, keys) / math.sqrt(self.sizes.head_size)
-        finite = jnp.where(is_visible[:, None, None], scores, jnp.finfo(scores.dtype).min)
-        weights = self.drop(jax.nn.softmax(finite), deterministic=not training)
-        pooled = jnp.einsum("bhgqk,bhkd->bqhgd", weights, values)
-        output = self.W_o(pooled.reshape(batch, num_steps, self.sizes.num_hiddens))
+            is_visible = self.sizes.visible_keys(positions, key_positions)
+            pooled = self._attend_visible(queries, keys, values, is_visible, training)
+        output = self.W_o(pooled.swapaxes(1, 2).reshape(batch, num_steps, self.sizes.num_hiddens))
         if cache is None:
             return output
         if not cache.slots.is_rolling:
             is_stored = positions < cache.slots.size
             output = jnp.where(is_stored[:, :, None], output, jnp.nan)
         return output, cache
+
+    def _attend(
+        self, queries: jax.Array, keys: jax.Array, values: jax.Array, training: bool
+    ) -> jax.Array:
+        """Attend without a cache; padding comes last, so that the causal mask hides it."""
+        sizes, steps = self.sizes, queries.shape[2]
+        blocks = choose_blocks(steps, steps, sizes.window, sizes.num_sinks)
+        is_dropping = training and self.dropout > 0
+        is_blockwise = sizes.window is None and _blockwise.is_faster(queries[:, 0])
+        if blocks is None and (is_dropping or not is_blockwise):
+            positions = jnp.arange(steps)[None]
+            is_visible = sizes.visible_keys(positions, positions)
+            return self._attend_visible(queries, keys, values, is_visible, training)
+        # Each head of queries gets its own copy of the keys and values that it reads.
+        rows = len(queries) * sizes.num_heads
+        flat_queries, flat_keys, flat_values = (
+            jnp.repeat(X, sizes.num_heads // X.shape[1], axis=1).reshape(rows, *X.shape[2:])
+            for X in (queries, keys, values)
+        )
+        if blocks is None:
+            lens = jnp.broadcast_to(jnp.arange(1, steps + 1), (rows, steps))
+            pooled = _blockwise.attend(flat_queries, flat_keys, flat_values, lens)
+        else:
+            drop = partial(self.drop, deterministic=not training)
+            pooled = attend_in_blocks(flat_queries, flat_keys, flat_values, blocks, drop=drop)
+        return pooled.reshape(queries.shape)
+
+    def _attend_visible(
+        self,
+        queries: jax.Array,
+        keys: jax.Array,
+        values: jax.Array,
+        is_visible: jax.Array,
+        training: bool,
+    ) -> jax.Array:
+        """Attend with a mask of shape (batch or 1, queries, keys); each query sees at least one key."""
+        # Heads of queries are grouped by the head of keys that they read.
+        num_kv_heads = self.sizes.num_kv_heads
+        group_size = self.sizes.num_heads // num_kv_heads
+        grouped = queries.reshape(len(queries), num_kv_heads, group_size, *queries.shape[2:])
+        scores = jnp.einsum("bhgqd,bhkd->bhgqk", grouped, keys) / math.sqrt(self.sizes.head_size)
+        finite = jnp.where(is_visible[:, None, None], scores, jnp.finfo(scores.dtype).min)
+        weights = self.drop(jax.nn.softmax(finite), deterministic=not training)
+        return jnp.einsum("bhgqk,bhkd->bhgqd", weights, values).reshape(queries.shape)
 
     def _split(self, X: jax.Array, positions: jax.Array, rope: bool = False) -> jax.Array:
         """Reshape (batch, steps, features) to (batch, heads, steps, head_size), and rotate by positions."""

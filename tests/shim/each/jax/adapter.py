@@ -150,7 +150,9 @@ class Encoding(Layer):
             return np.asarray(self.layer.P)
 
 
-class Causal(Layer):
+class WithDtype(Layer):
+    """A layer with the dtype of its cache or state."""
+
     def __init__(self, layer: nn.Module, dtype: str, variables: dict[str, Any] | None) -> None:
         super().__init__(layer, variables)
         self.dtype = dtype
@@ -193,6 +195,27 @@ class CachedLayer(adapter.CachedLayer):
 
     def reset(self) -> None:
         self.cache = self.cache.reset()
+
+
+def apply_stateful(layer: nn.Module, variables: Any, X: Any, state: Any, **options: Any) -> Any:
+    return layer.apply(variables, X, state, **options)
+
+
+class StatefulLayer(adapter.StatefulLayer):
+    """A linear attention layer with its newest state."""
+
+    apply_jitted = staticmethod(
+        jax.jit(apply_stateful, static_argnums=0, static_argnames="chunk_size")
+    )
+
+    def __call__(self, X: NDArray[Any], **options: Any) -> NDArray[Any]:
+        args = self.layer.layer, self.layer.variables, tensor(X), self.state
+        with enable_x64(True):
+            output, self.state = self.apply_jitted(*args, **options)
+        return np.asarray(output)
+
+    def reset(self) -> None:
+        self.state = self.state.reset()
 
 
 class Adapter(adapter.Adapter):
@@ -244,11 +267,25 @@ class Adapter(adapter.Adapter):
         **kwargs: Any,
     ) -> Layer:
         layer = d2l.CausalSelfAttention(*args, **kwargs)
-        return Causal(layer, dtype, projection_variables(weights))
+        return WithDtype(layer, dtype, projection_variables(weights))
 
     def make_cache(self, layer: Layer, batch_size: int, max_len: int) -> CachedLayer:
         with enable_x64(True):
             return CachedLayer(layer, layer.layer.make_cache(batch_size, max_len, layer.dtype))
+
+    def build_linear_attention(
+        self,
+        *args: Any,
+        weights: adapter.Arrays | None = None,
+        dtype: str = "float64",
+        **kwargs: Any,
+    ) -> Layer:
+        layer = d2l.LinearAttention(*args, **kwargs)
+        return WithDtype(layer, dtype, projection_variables(weights))
+
+    def make_state(self, layer: Layer, batch_size: int) -> StatefulLayer:
+        with enable_x64(True):
+            return StatefulLayer(layer, layer.layer.make_state(batch_size, layer.dtype))
 
     def build_linear(self, inputs: int, start: adapter.Arrays | None) -> nn.Module:
         return nn.Dense(3)

@@ -117,3 +117,29 @@ def test_training_drops_weights() -> None:
     assert layer.apply(variables, X).any()
     with pytest.raises(TypeError, match="training: got KVCache; need True or False"):
         layer.apply(variables, X, None, layer.make_cache(2, 7))
+
+
+@pytest.mark.usefixtures("force_blockwise")
+def test_long_text_under_jit_and_grad_matches_plain_call() -> None:
+    layer, variables = make()
+
+    def differentiate(X: jax.Array, lens: np.ndarray | None) -> jax.Array:
+        return jax.grad(lambda X: (layer.apply(variables, X, lens)[:, :4] ** 2).sum())(X)
+
+    for lens in (None, np.array([7, 4])):
+        want = layer.apply(variables, X, lens)
+        got = jax.jit(layer.apply)(variables, X, lens)
+        np.testing.assert_allclose(got[:, :4], want[:, :4], atol=1e-6)
+        assert np.isfinite(got).all()
+        whole = differentiate(X, None)
+        np.testing.assert_allclose(differentiate(X, lens), whole, atol=1e-5)
+        assert not whole[:, 4:].any()
+
+
+@pytest.mark.parametrize("num_steps", [7, 200])
+def test_more_sinks_than_tokens_are_causal_mask(num_steps: int) -> None:
+    layer, variables = make()
+    X = jax.random.normal(jax.random.key(2), (2, num_steps, 8))
+    other = layer.copy(window=5, num_sinks=num_steps + 1)
+    want = layer.apply(variables, X)
+    np.testing.assert_allclose(other.apply(variables, X), want, atol=1e-5)

@@ -5,6 +5,7 @@ import pickle
 import random
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import flax.linen as nn
@@ -38,6 +39,7 @@ LAYERS = {
     "additive, with sizes": d2l.AdditiveAttention(5, 6, 7, 0.5),
     "encoder": d2l.TransformerEncoder(7, 8, 16, 2, 2, 0.0, use_bias=True),
     "encoder block": d2l.TransformerEncoderBlock(8, 16, 2, 0.0),
+    "linear": d2l.LinearAttention(8, 2, decay=[1.0, 0.5]),
     "network": d2l.PositionWiseFFN(16, 8),
     "recurrent": d2l.Seq2SeqEncoder(7, 6, 4, 2),
     "residual": d2l.AddNorm(0.5),
@@ -188,6 +190,56 @@ def test_long_causal_input_compiles_without_weights(
         for function in (pool, lambda X: layer.apply({}, X, X, X, lens, causal=True))
     ]
     assert ["f32[2,9,9]" in program for program in programs] == [False, True]
+
+
+@pytest.mark.parametrize("with_bias", [False, True], ids=["window", "window and bias"])
+def test_window_under_jit_vmap_and_grad_matches_plain_call(with_bias: bool) -> None:
+    layer = d2l.DotProductAttention(0.0)
+    X = jax.random.normal(KEY, (2, 150, 4))
+    args = X, X + 1, X, draw_bias(2, 150, 150) if with_bias else None
+
+    def attend(*args: Any) -> jax.Array:
+        *tensors, bias = args
+        return layer.apply({}, *tensors, np.array([150, 0]), window=5, score_bias=bias)[0]
+
+    def differentiate(*args: Any) -> Any:
+        return jax.grad(lambda x: (attend(*x) ** 2).sum())(args)
+
+    for function in attend, differentiate:
+        got, want = jax.jit(function)(*args), function(*args)
+        for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+            np.testing.assert_allclose(g, w, atol=1e-5)
+            assert np.isfinite(g).all()
+            assert not g[1].any()
+
+
+def test_window_compiles_without_matrix_of_all_keys() -> None:
+    layer = d2l.DotProductAttention(0.0)
+    X = jnp.ones((2, 150, 4))
+
+    def pool(X: jax.Array) -> jax.Array:
+        return layer.apply({}, X, X, X, window=5)[0]
+
+    def differentiate(X: jax.Array) -> jax.Array:
+        return jax.grad(lambda X: pool(X).sum())(X)
+
+    for function in pool, differentiate:
+        assert "150,150" not in jax.jit(function).lower(X).compile().as_text()
+
+
+@pytest.mark.parametrize("layer", [SHORT_FORM, d2l.CausalSelfAttention(6, 3, 0.5, window=5)])
+def test_dropout_in_blocks(layer: nn.Module) -> None:
+    X = jax.random.normal(KEY, (2, 150, 6))
+    is_heads = isinstance(layer, d2l.MultiHeadAttention)
+    attend = partial(layer.apply, layer.init(KEY, *[X] * (3 if is_heads else 1)))
+
+    def pool(**options: Any) -> jax.Array:
+        return attend(X, X, X, window=5, **options)[0] if is_heads else attend(X, **options)
+
+    first, second = (pool(training=True, rngs={"dropout": jax.random.key(i)}) for i in (1, 2))
+    assert jnp.isfinite(first).all()
+    assert not jnp.array_equal(first, second)
+    assert not jnp.array_equal(first, pool())
 
 
 def test_bias_dtype_is_that_of_input() -> None:
