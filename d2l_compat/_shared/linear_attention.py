@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from d2l_compat._shared import checks
 from d2l_compat._shared.checks import message
@@ -50,26 +51,25 @@ class LinearSizes:
         size = checks.optional_size("chunk_size", chunk_size) or num_steps
         return [min(size, num_steps - start) for start in range(0, num_steps, size)]
 
-    def powers(self, num_steps: int, xp: Any = np) -> "DecayPowers":
-        """Return the powers of each head's decay that a chunk of this many steps needs.
-
-        ``xp`` is NumPy's module, or a framework's that has the same functions.
-        """
-        decay = xp.array(self.decay)[:, None]
-        step = xp.arange(num_steps)
+    def powers(self, num_steps: int) -> "DecayPowers":
+        """Return the powers of each head's decay that a chunk of this many steps needs."""
+        decay = np.array(self.decay)[:, None]
+        step = np.arange(num_steps)
         distance = step[:, None] - step
-        within = xp.where(distance >= 0, decay[..., None] ** distance.clip(0), 0)
+        within = np.where(distance >= 0, decay[..., None] ** distance.clip(0), 0)
         return DecayPowers(within, decay ** (step + 1), decay ** step[::-1], decay**num_steps)
 
 
 @dataclass(frozen=True)
 class DecayPowers:
-    """Powers of the decay, by the number of steps between; float64 in NumPy."""
+    """Powers of the decay, by the number of steps between; float64."""
 
-    within: Any  # from key to query in the chunk, 0 for later keys; (heads, steps, steps)
-    from_state: Any  # from the state before the chunk to each query; (heads, steps)
-    to_state: Any  # from each key to the state after the chunk; (heads, steps)
-    whole: Any  # over the whole chunk; (heads, 1)
+    within: NDArray[
+        np.float64
+    ]  # from key to query in the chunk, 0 for later keys; (heads, steps, steps)
+    from_state: NDArray[np.float64]  # from the state before the chunk to each query; (heads, steps)
+    to_state: NDArray[np.float64]  # from each key to the state after the chunk; (heads, steps)
+    whole: NDArray[np.float64]  # over the whole chunk; (heads, 1)
 
 
 def smallest_total(tiny: float) -> float:

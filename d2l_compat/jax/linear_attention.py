@@ -13,7 +13,6 @@ from d2l_compat._shared import checks
 from d2l_compat._shared.linear_attention import (
     CHUNK_SIZE,
     Decay,
-    DecayPowers,
     LinearSizes,
     check_state,
     smallest_total,
@@ -133,27 +132,32 @@ def _read(
     # Slicing in the loop would make the backward pass quadratic: each slice has a gradient of full size.
     chunks = tuple(jnp.moveaxis(x[:, :, :num_scanned].reshape(shape), 2, 0) for x in texts)
 
-    # By JAX, outside the loop: NumPy's matrices would be stored in compiled code.
-    attend_in_chunk = partial(_attend, sizes.powers(chunk_size, jnp))
+    attend_in_chunk = partial(_attend, _powers(sizes.decay, chunk_size))
     sums, output = jax.lax.scan(attend_in_chunk, sums, chunks)
     output = jnp.moveaxis(output, 0, 2).reshape(batch, num_heads, num_scanned, head_size)
     if num_scanned == num_steps:
         return output, sums
     chunk = tuple(x[:, :, num_scanned:] for x in texts)
-    sums, rest = _attend(sizes.powers(num_steps - num_scanned, jnp), sums, chunk)
+    sums, rest = _attend(_powers(sizes.decay, num_steps - num_scanned), sums, chunk)
     return jnp.concatenate([output, rest], axis=2), sums
 
 
+def _powers(decay: tuple[float, ...], num_steps: int) -> tuple[jax.Array, ...]:
+    """Compute the powers of the decay by JAX: NumPy's matrices would be stored in compiled code."""
+    base = jnp.array(decay)[:, None]
+    step = jnp.arange(num_steps)
+    distance = step[:, None] - step
+    within = jnp.where(distance >= 0, base[..., None] ** distance.clip(0), 0)
+    return within, base ** (step + 1), base ** step[::-1], base**num_steps
+
+
 def _attend(
-    powers: DecayPowers, sums: Sums, chunk: tuple[jax.Array, ...]
+    powers: tuple[jax.Array, ...], sums: Sums, chunk: tuple[jax.Array, ...]
 ) -> tuple[Sums, jax.Array]:
     """Return new sums and the pooling of a chunk of queries, keys and values, (batch, heads, steps, features)."""
     queries, keys, values = chunk
     kv, k = sums
-    within, from_state, to_state, whole = (
-        x.astype(queries.dtype)
-        for x in (powers.within, powers.from_state, powers.to_state, powers.whole)
-    )
+    within, from_state, to_state, whole = (x.astype(queries.dtype) for x in powers)
     weights = queries @ keys.swapaxes(2, 3) * within
     decayed_queries = queries * from_state[..., None]
     pooled = weights @ values + decayed_queries @ kv
