@@ -14,6 +14,7 @@ MODULES = (
     "additive",
     "relative",
     "generation",
+    "linear_attention",
     "transformer",
     "seq2seq",
     "training",

@@ -34,6 +34,8 @@ OWN_NAMES = {
 # Private names that occur in signatures, and the public names that replace them.
 PUBLIC_NAMES = {
     f"{SHIM}._shared.cache.Slots": "Slots",
+    f"{SHIM}._shared.linear_attention.Decay": "float | collections.abc.Sequence[float]",
+    f"{SHIM}._shared.linear_attention.LinearState": "LinearState",
     f"{SHIM}._shared.data.text.Vocab": "Vocab",
     f"{SHIM}._shared.data.loader.Loader": "collections.abc.Iterable[tuple[Any, ...]]",
     f"{SHIM}.jax._arrays.Array": "jax.Array | numpy.ndarray",
