@@ -156,6 +156,7 @@ bench-notebooks: $(READY) $(JAVA)  ## the time of the notebook regression, compa
 bench-shim: $(READY)  ## the time of the shim's import and attention, compared with upstream's d2l and the framework
 	@$(BIN)/python -m tools.bench.imports $(PYTHON_FRAMEWORKS)
 	@$(BIN)/python -m tools.bench.attention $(PYTHON_FRAMEWORKS)
+	@$(BIN)/python -m tools.bench.attention $(PYTHON_FRAMEWORKS) --masks window linear --lengths 1024 4096 16384
 	@$(BIN)/python -m tools.bench.generation $(PYTHON_FRAMEWORKS)
 
 book: $(READY)  ## run D2L's own pages on the shim and on upstream's d2l, and compare; BOOK=folder: a copy of D2L's repository

@@ -4,7 +4,8 @@ Compare multi-head attention, forward and backward, of the shim, of upstream's d
 (tools/bench/layers), without a mask and with each kind of mask. Each row of the table takes some rounds. In a round,
 every layer runs in a new process, so that none uses memory that another left; the order alternates from round to round.
 Each number is the median of the rounds; one round is enough if steps are long. Memory is what the first step adds to
-the process's peak. A layer that does not support a row's mask is left out.
+the process's peak. A layer that does not support a row's mask is left out. After a table come exponents, of the growth
+of the shim's time and memory from the second-longest sequence to the longest: 1 is linear, 2 is a square.
 """
 
 import argparse
@@ -49,6 +50,9 @@ def main(arguments: list[str] | None = None) -> int:
         default=[128, 256, 512, 1024, 2048, 4096],
         help="sequence lengths; at 4096 some layers take 17 GB, and more with a bias",
     )
+    parser.add_argument(
+        "--masks", nargs="*", choices=MASKS, default=["no mask", "valid_lens", "causal", "bias"]
+    )
     parser.add_argument("--single", nargs=2, metavar=("NAME", "MASK"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.single:
@@ -58,34 +62,46 @@ def main(arguments: list[str] | None = None) -> int:
     has_failed = False
     for framework in options.framework:
         if framework in PYTHON_FRAMEWORKS:  # DJL has no layer to compare with the shim's
-            has_failed |= compare(framework, options.lengths)
+            has_failed |= compare(framework, options.lengths, options.masks)
     return int(has_failed)
 
 
-def compare(framework: str, lengths: list[int]) -> bool:
+def compare(framework: str, lengths: list[int], masks: list[str]) -> bool:
     """Print the table of a framework; return whether the shim is slower or ran out of memory."""
     names = "".join(f"{name:>10}" for name in NAMES)
     print(f"\n{framework:21}seconds a step{'':16}megabytes a step")
     print(f"    n  {'mask':10}{names}{names}", flush=True)
     ratios: dict[str, list[float]] = {name: [] for name in NAMES}
+    shim_costs: dict[str, list[Cost]] = {mask: [] for mask in masks}
     out_of_memory = False
-    for n, mask in product(lengths, MASKS):
+    for n, mask in product(lengths, masks):
         costs = measure_rounds(framework, mask, n)
         if "shim" not in costs:
             out_of_memory = True
             continue
+        shim_costs[mask].append(costs["shim"])
         times = {name: cost.seconds for name, cost in costs.items()}
         memory = {name: cost.megabytes for name, cost in costs.items()}
         cells = format_cells(times, ".3f") + format_cells(memory, ".0f")
         print(f"{n:5}  {mask:10}{cells}", flush=True)
         for name, seconds in times.items():
             ratios[name].append(times["shim"] / seconds)
+    if not out_of_memory and len(lengths) > 1:
+        report_exponents(lengths, shim_costs)
     return report_ratios(ratios) or out_of_memory
 
 
 def format_cells(row: dict[str, float], number_format: str) -> str:
     cells = [f"{row[name]:{number_format}}" if name in row else "" for name in NAMES]
     return "".join(f"{cell:>10}" for cell in cells)
+
+
+def report_exponents(lengths: list[int], costs: dict[str, list[Cost]]) -> None:
+    doublings = math.log2(lengths[-1] / lengths[-2])
+    for mask, (*_, shorter, longest) in costs.items():
+        seconds = math.log2(longest.seconds / shorter.seconds) / doublings
+        megabytes = math.log2(longest.megabytes / shorter.megabytes) / doublings
+        print(f"{mask}: exponents {seconds:.2f} (seconds), {megabytes:.2f} (megabytes)")
 
 
 def report_ratios(ratios: dict[str, list[float]]) -> bool:
@@ -137,7 +153,7 @@ def measure(framework: str, name: str, mask: str, n: int) -> Cost | None:
     layers = import_module(f"tools.bench.layers.{framework}")
     list_layers: Callable[[Mask], dict[str, Callable[[], Step]]] = layers.list_layers
     small_layers = list_layers(MASKS[mask](16))
-    if name not in small_layers:
+    if name not in small_layers or not MASKS[mask](n).is_supported(name):
         return None
     warm_up = small_layers[name]()
     warm_up()  # so that memory that any first step needs, even a small one, is not measured

@@ -5,7 +5,7 @@ be imported) and ``own`` (if the framework has such a layer). Each creates a lay
 step and waits for its result: self-attention of ``BATCH`` sequences of ``mask.n`` vectors of size ``WIDTH``, with
 ``HEADS`` heads and no dropout, and the gradients of the output's sum with respect to inputs and weights. Each layer
 gets the mask, prepared before the steps, in the fastest form that it accepts. Layers that do not support a mask are
-left out (upstream's supports no bias).
+left out. In the row "linear", the shim's layer is ``LinearAttention``.
 
 ``list_token_steps(n)`` returns functions as well, for the next token of a text that has n tokens: ``cached`` and
 ``recomputed`` (causal self-attention of the shim with a cache, and for all n + 1 tokens), and ``own`` if the framework
@@ -20,6 +20,7 @@ import numpy as np
 
 Step = Callable[[], object]
 BATCH, WIDTH, HEADS = 4, 512, 8
+MAX_OWN = 4096  # with a window, the frameworks' own layers still compute all scores
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Mask:
     valid_lens: np.ndarray | None = None  # (BATCH,)
     causal: bool = False
     score_bias: np.ndarray | None = None  # (HEADS, n, n)
+    window: int | None = None
+    is_linear: bool = False
 
     @property
     def all_lens(self) -> np.ndarray | None:
@@ -46,11 +49,28 @@ class Mask:
     @property
     def additive_mask(self) -> np.ndarray | None:
         """Any mask as numbers to add to the scores; broadcasts to (BATCH, HEADS, n, n)."""
-        is_visible = np.tri(self.n, dtype=bool) if self.causal else self.key_mask
+        is_visible = self.query_mask if self.causal else self.key_mask
         if is_visible is None:
             return self.score_bias
         mask = np.where(is_visible, 0, -np.inf).astype("float32")
         return mask if self.causal else mask[:, None, None]
+
+    @property
+    def query_mask(self) -> np.ndarray:
+        """True for the keys that a causal mask and the window let each query see; shape (n, n)."""
+        is_visible = np.tri(self.n, dtype=bool)
+        if self.window is not None:
+            is_visible &= ~np.tri(self.n, k=-self.window, dtype=bool)
+        return is_visible
+
+    def is_supported(self, name: str) -> bool:
+        """Return whether there can be a layer of this name to compare with."""
+        is_new = self.window is not None or self.is_linear
+        if name == "upstream":
+            return self.score_bias is None and not is_new
+        if name == "own":
+            return not self.is_linear and not (is_new and self.n > MAX_OWN)
+        return True
 
 
 def make_optional_converter(
@@ -86,4 +106,6 @@ MASKS: dict[str, Callable[[int], Mask]] = {
     "valid_lens": lambda n: Mask(n, valid_lens=make_lengths(n)),
     "causal": lambda n: Mask(n, causal=True),
     "bias": lambda n: Mask(n, score_bias=make_alibi(n)),
+    "window": lambda n: Mask(n, causal=True, window=256),
+    "linear": lambda n: Mask(n, is_linear=True),
 }

@@ -23,14 +23,14 @@ to_array = make_optional_converter(jnp.asarray)
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     X = jnp.asarray(make_inputs(mask.n))
 
-    def make_step(layer: nn.Module, **masks: Any) -> Step:
-        initialize = jax.jit(layer.init, static_argnames="causal")
-        variables = initialize(jax.random.key(0), X, X, X, **masks)
+    def make_step(layer: nn.Module, num_inputs: int = 3, **masks: Any) -> Step:
+        initialize = jax.jit(layer.init, static_argnames=("causal", "window"))
+        variables = initialize(jax.random.key(0), *[X] * num_inputs, **masks)
 
-        @partial(jax.jit, static_argnames="causal")  # compiled, as D2L's own loss is
+        @partial(jax.jit, static_argnames=("causal", "window"))  # compiled, as D2L's own loss is
         def gradients(variables: Any, X: jax.Array, **masks: Any) -> Any:
             def loss(variables: Any, X: jax.Array) -> jax.Array:
-                result = layer.apply(variables, X, X, X, **masks)
+                result = layer.apply(variables, *[X] * num_inputs, **masks)
                 output = result[0] if isinstance(result, tuple) else result
                 return output.sum()
 
@@ -39,9 +39,13 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
         return lambda: jax.block_until_ready(gradients(variables, X, **masks))
 
     def prepare_shim() -> Step:
+        if mask.is_linear:
+            return make_step(d2l.LinearAttention(WIDTH, HEADS), num_inputs=1)
         layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
         lens, bias = to_array(mask.valid_lens), to_array(mask.score_bias)
-        return make_step(layer, valid_lens=lens, causal=mask.causal, score_bias=bias)
+        return make_step(
+            layer, valid_lens=lens, causal=mask.causal, score_bias=bias, window=mask.window
+        )
 
     def prepare_upstream() -> Step:
         from d2l import jax as upstream
@@ -57,13 +61,11 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
                 layer.clone(attention_fn=attend_with_bias), mask=to_array(mask.score_bias)
             )
         if mask.causal:
-            return make_step(layer, mask=nn.make_causal_mask(X[:1, :, 0], dtype=jnp.bool_))
+            return make_step(layer, mask=to_array(mask.query_mask[None, None]))
         return make_step(
             layer, mask=None if mask.key_mask is None else to_array(mask.key_mask[:, None, None])
         )
 
-    if mask.score_bias is not None:
-        return {"shim": prepare_shim, "own": prepare_own}
     return {"shim": prepare_shim, "upstream": prepare_upstream, "own": prepare_own}
 
 

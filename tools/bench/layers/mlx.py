@@ -21,12 +21,12 @@ to_array = make_optional_converter(mx.array)
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     X = mx.array(make_inputs(mask.n))
 
-    def make_step(layer: Any, *args: Any, **kwargs: Any) -> Step:
+    def make_step(layer: Any, *args: Any, num_inputs: int = 3, **kwargs: Any) -> Step:
         layer.eval()
 
         def compute_loss(parameters: Any, X: mx.array) -> mx.array:
             layer.update(parameters)
-            return layer(X, X, X, *args, **kwargs).sum()
+            return layer(*[X] * num_inputs, *args, **kwargs).sum()
 
         differentiate = mx.value_and_grad(compute_loss, argnums=(0, 1))
 
@@ -38,9 +38,11 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
         return run
 
     def prepare_shim() -> Step:
+        if mask.is_linear:
+            return make_step(d2l.LinearAttention(WIDTH, HEADS), num_inputs=1)
         layer = d2l.MultiHeadAttention(WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
         lens, bias = to_array(mask.valid_lens), to_array(mask.score_bias)
-        return make_step(layer, lens, causal=mask.causal, score_bias=bias)
+        return make_step(layer, lens, causal=mask.causal, score_bias=bias, window=mask.window)
 
     def prepare_own() -> Step:
         return make_step(nn.MultiHeadAttention(WIDTH, HEADS), to_array(mask.additive_mask))

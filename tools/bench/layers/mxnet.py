@@ -23,12 +23,12 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     X = mx.array(make_inputs(mask.n))
     X.attach_grad()
 
-    def make_step(layer: Any, *args: Any, **kwargs: Any) -> Step:
+    def make_step(layer: Any, *args: Any, num_inputs: int = 3, **kwargs: Any) -> Step:
         layer.initialize()
 
         def run() -> None:
             with autograd.record():
-                loss = layer(X, X, X, *args, **kwargs).sum()
+                loss = layer(*[X] * num_inputs, *args, **kwargs).sum()
             loss.backward()
             X.grad.wait_to_read()
             for parameter in layer.collect_params().values():
@@ -37,17 +37,17 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
         return run
 
     def prepare_shim() -> Step:
+        if mask.is_linear:
+            return make_step(d2l.LinearAttention(WIDTH, HEADS), num_inputs=1)
         layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
         lens, bias = to_array(mask.valid_lens), to_array(mask.score_bias)
-        return make_step(layer, lens, causal=mask.causal, score_bias=bias)
+        return make_step(layer, lens, causal=mask.causal, score_bias=bias, window=mask.window)
 
     def prepare_upstream() -> Step:
         from d2l import mxnet as upstream
 
         return make_step(upstream.MultiHeadAttention(WIDTH, HEADS, 0.0), to_array(mask.all_lens))
 
-    if mask.score_bias is not None:
-        return {"shim": prepare_shim}
     return {"shim": prepare_shim, "upstream": prepare_upstream}
 
 

@@ -21,19 +21,21 @@ to_tensor = make_optional_converter(paddle.to_tensor)
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     X = paddle.to_tensor(make_inputs(mask.n), stop_gradient=False)
 
-    def make_step(layer: Any, *args: Any, **kwargs: Any) -> Step:
+    def make_step(layer: Any, *args: Any, num_inputs: int = 3, **kwargs: Any) -> Step:
         def run() -> object:
             layer.clear_gradients()
             X.clear_gradient()
-            layer(X, X, X, *args, **kwargs).sum().backward()
+            layer(*[X] * num_inputs, *args, **kwargs).sum().backward()
             return np.asarray(X.gradient()).sum()
 
         return run
 
     def prepare_shim() -> Step:
+        if mask.is_linear:
+            return make_step(d2l.LinearAttention(WIDTH, HEADS), num_inputs=1)
         layer = d2l.MultiHeadAttention(WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
         lens, bias = to_tensor(mask.valid_lens), to_tensor(mask.score_bias)
-        return make_step(layer, lens, causal=mask.causal, score_bias=bias)
+        return make_step(layer, lens, causal=mask.causal, score_bias=bias, window=mask.window)
 
     def prepare_own() -> Step:
         layer = paddle.nn.MultiHeadAttention(WIDTH, HEADS, bias_attr=False)

@@ -23,20 +23,22 @@ to_tensor = make_optional_converter(torch.tensor)
 def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     X = torch.tensor(make_inputs(mask.n), requires_grad=True)
 
-    def make_step(layer: nn.Module, *args: Any, **kwargs: Any) -> Step:
+    def make_step(layer: nn.Module, *args: Any, num_inputs: int = 3, **kwargs: Any) -> Step:
         def run() -> None:
             layer.zero_grad(set_to_none=True)
             X.grad = None
-            result = layer(X, X, X, *args, **kwargs)
+            result = layer(*[X] * num_inputs, *args, **kwargs)
             output = result[0] if isinstance(result, tuple) else result
             output.sum().backward()
 
         return run
 
     def prepare_shim() -> Step:
+        if mask.is_linear:
+            return make_step(d2l.LinearAttention(WIDTH, HEADS), num_inputs=1)
         layer = d2l.MultiHeadAttention(WIDTH, HEADS, 0.0)
         lens, bias = to_tensor(mask.valid_lens), to_tensor(mask.score_bias)
-        return make_step(layer, lens, causal=mask.causal, score_bias=bias)
+        return make_step(layer, lens, causal=mask.causal, score_bias=bias, window=mask.window)
 
     def prepare_upstream() -> Step:
         from d2l import torch as upstream
@@ -51,11 +53,12 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
         if mask.score_bias is not None:  # the layer needs the heads' biases for each example
             additive = np.tile(mask.score_bias, (BATCH, 1, 1))
         return make_step(
-            layer, attn_mask=to_tensor(additive), is_causal=mask.causal, need_weights=False
+            layer,
+            attn_mask=to_tensor(additive),
+            is_causal=mask.causal and mask.window is None,
+            need_weights=False,
         )
 
-    if mask.score_bias is not None:
-        return {"shim": prepare_shim, "own": prepare_own}
     return {"shim": prepare_shim, "upstream": prepare_upstream, "own": prepare_own}
 
 

@@ -23,19 +23,22 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
     X = tf.constant(make_inputs(mask.n))
     sizes = (WIDTH, WIDTH, WIDTH, WIDTH, HEADS, 0.0)
 
-    def make_step(layer: Any, *args: Any, **kwargs: Any) -> Step:
+    def make_step(layer: Any, *args: Any, num_inputs: int = 3, **kwargs: Any) -> Step:
         def run() -> object:
             with tf.GradientTape() as tape:
                 tape.watch(X)
-                loss = tf.reduce_sum(layer(X, X, X, *args, **kwargs))
+                loss = tf.reduce_sum(layer(*[X] * num_inputs, *args, **kwargs))
             gradients = tape.gradient(loss, [X, *layer.trainable_variables])
             return float(tf.reduce_sum(gradients[0]))
 
         return run
 
     def prepare_shim() -> Step:
+        if mask.is_linear:
+            return make_step(d2l.LinearAttention(WIDTH, HEADS), num_inputs=1)
         lens, bias = to_tensor(mask.valid_lens), to_tensor(mask.score_bias)
-        return make_step(d2l.MultiHeadAttention(*sizes), lens, causal=mask.causal, score_bias=bias)
+        layer = d2l.MultiHeadAttention(*sizes)
+        return make_step(layer, lens, causal=mask.causal, score_bias=bias, window=mask.window)
 
     def prepare_upstream() -> Step:
         from d2l import tensorflow as upstream
@@ -44,10 +47,12 @@ def list_layers(mask: Mask) -> dict[str, Callable[[], Step]]:
 
     def prepare_own() -> Step:
         layer = keras.layers.MultiHeadAttention(HEADS, WIDTH // HEADS, use_bias=False)
+        if mask.window is not None:
+            return make_step(layer, attention_mask=to_tensor(mask.query_mask))
         key_mask = None if mask.key_mask is None else to_tensor(mask.key_mask[:, None])
         return make_step(layer, attention_mask=key_mask, use_causal_mask=mask.causal)
 
-    if mask.score_bias is not None:
+    if mask.score_bias is not None:  # Keras's layer does not accept one
         return {"shim": prepare_shim}
     return {"shim": prepare_shim, "upstream": prepare_upstream, "own": prepare_own}
 
