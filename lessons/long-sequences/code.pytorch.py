@@ -1,0 +1,591 @@
+# The lesson's PyTorch code. Each cell is woven into the text by
+# name; the file also runs on its own, from top to bottom.
+
+# %% setup
+import math
+import timeit
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from d2l_compat import torch as d2l
+
+_ = torch.manual_seed(0)
+
+
+# %% plain-attention
+def attention(Q, K, V, mask=None):
+    """Return softmax(Q K^T / sqrt(d)) V; the mask is True for what a query sees."""
+    scores = Q @ K.T / math.sqrt(Q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return scores.softmax(dim=-1) @ V
+
+
+# %% operations
+d, kernel_size = 64, 8
+
+print("    n         CNN         RNN   attention")
+for n in [32, 128, 512, 2048]:
+    counts = kernel_size * n * d**2, 2 * n * d**2, 4 * n * d**2 + 2 * n**2 * d
+    print(f"{n:5d}" + "".join(f"{count:12,d}" for count in counts))
+
+# %% layers
+conv = nn.Conv1d(d, d, kernel_size)
+rnn = nn.RNN(d, d)
+W_q, W_k, W_v, W_o = (nn.Linear(d, d, bias=False) for _ in range(4))
+
+
+def convolve(X):
+    X = F.pad(X.T, (kernel_size - 1, 0))  # zeros in front: n outputs
+    return conv(X).T
+
+
+def attend(X):
+    return W_o(attention(W_q(X), W_k(X), W_v(X)))
+
+
+layers = [convolve, lambda X: rnn(X)[0], attend]
+
+
+# %% layers-timed
+def milliseconds(layer, n):
+    """Return the time of a forward and a backward pass, the fastest of five."""
+    X = torch.randn(n, d, requires_grad=True)
+
+    def step():
+        layer(X).sum().backward()
+
+    step()
+    return 1000 * min(timeit.repeat(step, number=1, repeat=5))
+
+
+lengths = [2**i for i in range(5, 12)]
+times = [[milliseconds(layer, n) for n in lengths] for layer in layers]
+
+# %% layers-drawn
+names = ["CNN", "RNN", "attention"]
+print("milliseconds   " + "".join(f"{n:8d}" for n in lengths) + "  exponent")
+for name, row in zip(names, times, strict=True):
+    exponent = math.log(row[-1] / row[-3], 4)  # over the last two doublings
+    print(f"{name:15}" + "".join(f"{x:8.2f}" for x in row) + f"{exponent:10.1f}")
+d2l.plot(
+    lengths,
+    times,
+    "tokens",
+    "milliseconds",
+    legend=names,
+    xscale="log",
+    yscale="log",
+)
+
+# %% bytes
+for n in [1000, 4000, 16_000]:
+    print(f"n = {n:6,d}: 8 n^2 = {8 * n**2:13,d}, 4 n d = {4 * n * d:9,d}")
+
+# %% online-by-hand
+scores = [1.0, 3.0, 2.0]
+values = [10.0, 20.0, 30.0]
+m, l, o = -math.inf, 0.0, 0.0
+for s, v in zip(scores, values, strict=True):
+    new_m = max(m, s)
+    shrink = math.exp(m - new_m)
+    l = l * shrink + math.exp(s - new_m)
+    o = o * shrink + math.exp(s - new_m) * v
+    m = new_m
+    print(f"s = {s:.0f}: m = {m:.0f}, l = {l:.3f}, o = {o:6.3f}, o / l = {o / l:.3f}")
+
+# %% softmax-by-hand
+weights = torch.tensor(scores).softmax(dim=0)
+print(f"o / l = {weights @ torch.tensor(values):.3f}")
+
+# %% overflow
+large = torch.tensor([100.0, 102.0])
+for name, s in {"s": large, "s - m": large - large.max()}.items():
+    powers = s.exp()
+    weights = powers / powers.sum()
+    print(f"{name:5}: powers {powers.tolist()}, weights {weights.tolist()}")
+
+
+# %% blocks
+def attend_in_blocks(Q, K, V, block_size):
+    """Compute attention by blocks of keys; also return the logarithms of the sums."""
+    m = Q.new_full((len(Q), 1), -math.inf)
+    l = Q.new_zeros(len(Q), 1)
+    O = Q.new_zeros(len(Q), V.shape[1])
+    for K_block, V_block in zip(K.split(block_size), V.split(block_size), strict=True):
+        scores = Q @ K_block.T / math.sqrt(Q.shape[1])
+        new_m = torch.maximum(m, scores.amax(dim=1, keepdim=True))
+        shrink = (m - new_m).exp()
+        powers = (scores - new_m).exp()
+        l = l * shrink + powers.sum(dim=1, keepdim=True)
+        O = O * shrink + powers @ V_block
+        m = new_m
+    return O / l, m + l.log()
+
+
+# %% matrices
+n = 300
+Q, K, V = (torch.randn(n, d, requires_grad=True) for _ in range(3))
+grad_o = torch.randn(n, d)  # a gradient for the output, to try the way back with
+expected = attention(Q, K, V)
+
+# %% blocks-same
+for block_size in [1, 7, 64, 300]:
+    O, _ = attend_in_blocks(Q, K, V, block_size)
+    print(f"b = {block_size:3d}: max |a - b| = {(O - expected).abs().max():.5f}")
+
+# %% empty-row
+hidden = torch.tensor([-math.inf, -math.inf])
+m = new_m = hidden.max()
+layer = d2l.DotProductAttention(dropout=0.0)
+nothing = layer(Q[None], K[None], V[None], valid_lens=torch.tensor([0]))
+print("weights:  ", hidden.softmax(dim=0).tolist())
+print("m - m':   ", (m - new_m).item())
+print("d2l:      ", nothing[0, 0, :2].tolist())
+
+
+# %% backward
+def gradients_in_blocks(Q, K, V, O, log_sums, grad_o, block_size):
+    """Return the gradients of sum(O * grad_o); weights are computed once more."""
+    scale = 1 / math.sqrt(Q.shape[1])
+    grad_q, grads_k, grads_v = torch.zeros_like(Q), [], []
+    mean = (grad_o * O).sum(dim=1, keepdim=True)
+    for K_block, V_block in zip(K.split(block_size), V.split(block_size), strict=True):
+        weights = (Q @ K_block.T * scale - log_sums).exp()
+        grad_scores = weights * (grad_o @ V_block.T - mean)
+        grad_q += grad_scores @ K_block * scale
+        grads_k.append(grad_scores.T @ Q * scale)
+        grads_v.append(weights.T @ grad_o)
+    return grad_q, torch.cat(grads_k), torch.cat(grads_v)
+
+
+# %% backward-same
+wanted = torch.autograd.grad(attention(Q, K, V), [Q, K, V], grad_o)
+with torch.no_grad():
+    O, log_sums = attend_in_blocks(Q, K, V, 64)
+    found = gradients_in_blocks(Q, K, V, O, log_sums, grad_o, 64)
+for name, a, b in zip("QKV", found, wanted, strict=True):
+    print(f"{name}: max |a - b| = {(a - b).abs().max():.5f}")
+
+
+# %% kept
+def kept_megabytes(function, n):
+    """Return how much is kept for the backward pass, each array counted once."""
+    kept = {}
+
+    def note(x):
+        kept[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        return x
+
+    Q, K, V = (torch.randn(n, d, requires_grad=True) for _ in range(3))
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
+        function(Q, K, V)
+    return sum(kept.values()) / 1e6
+
+
+def attend_fused(Q, K, V):
+    return F.scaled_dot_product_attention(Q[None, None], K[None, None], V[None, None])
+
+
+def attend_d2l(Q, K, V):
+    return d2l.DotProductAttention(dropout=0.0)(Q[None], K[None], V[None])
+
+
+functions = [
+    lambda Q, K, V: convolve(Q),
+    lambda Q, K, V: rnn(Q)[0],
+    attention,
+    lambda Q, K, V: attend_in_blocks(Q, K, V, 64)[0],
+    attend_fused,
+    attend_d2l,
+]
+kept = [
+    [kept_megabytes(function, n) for n in [1024, 2048, 4096]] for function in functions
+]
+
+# %% kept-shown
+names = ["CNN", "RNN", "attention", "in blocks", "PyTorch", "d2l"]
+print("megabytes   " + "".join(f"{n:8,d}" for n in [1024, 2048, 4096]))
+for name, row in zip(names, kept, strict=True):
+    print(f"{name:12}" + "".join(f"{x:8.1f}" for x in row))
+
+
+# %% window
+def window_mask(n, window):
+    """Return which keys each query sees: its own, and the window - 1 before it."""
+    distance = torch.arange(n)[:, None] - torch.arange(n)
+    return (distance >= 0) & (distance < window)
+
+
+for row in window_mask(6, 3).int().tolist():
+    print(*row)
+
+
+# %% window-blocks
+def attend_in_window(Q, K, V, window):
+    """Let each block of queries attend to its own block of keys and the one before."""
+    n, d = Q.shape
+    rest = -n % window  # fills the last block: later keys, which no query sees
+    Q = F.pad(Q, (0, 0, 0, rest)).unflatten(0, (-1, window))
+    # A block of zeros stands in front, since the first block has none before it.
+    K, V = (F.pad(X, (0, 0, window, rest)).unflatten(0, (-1, window)) for X in (K, V))
+    K, V = (torch.cat([X[:-1], X[1:]], dim=1) for X in (K, V))
+
+    # Queries stand in the second half of their two blocks of keys.
+    i = torch.arange(2 * window, device=Q.device)
+    distance = i[window:, None] - i
+    mask = ((distance >= 0) & (distance < window)).repeat(len(Q), 1, 1)
+    mask[0, :, :window] = False
+    scores = (Q @ K.mT / math.sqrt(d)).masked_fill(~mask, -math.inf)
+    return (scores.softmax(dim=-1) @ V).flatten(0, 1)[:n]
+
+
+# %% window-same
+expected = attention(Q, K, V, window_mask(n, 32))
+by_d2l = d2l.DotProductAttention(0.0)(Q[None], K[None], V[None], window=32)[0]
+for found in [attend_in_window(Q, K, V, 32), by_d2l]:
+    print(f"max |a - b| = {(found - expected).abs().max():.5f}")
+
+# %% off-by-one
+found = attention(Q, K, V, window_mask(n, 32 + 1))
+print(f"max |a - b| = {(found - expected).abs().max():.5f}")
+
+
+# %% reach
+def find_reach(num_layers, window, n=24):
+    """Return which inputs the last output depends on, after several layers."""
+    X = 0.1 * torch.randn(n, 8)  # small, so that the weights are nearly equal
+    H = X.requires_grad_()
+    for _ in range(num_layers):
+        H = H + attend_in_window(H, H, H, window)
+    (gradient,) = torch.autograd.grad(H[-1].sum(), X)
+    return (gradient != 0).any(dim=1)
+
+
+reached = [find_reach(num_layers, 4).sum().item() for num_layers in range(1, 7)]
+
+# %% reach-shown
+for num_layers, num_tokens in enumerate(reached, start=1):
+    print(
+        f"L = {num_layers}: {num_tokens:2d} tokens, L (w - 1) + 1 = {3 * num_layers + 1:2d}"
+    )
+
+# %% linear-by-hand
+keys = torch.tensor([[1.0, 0], [0, 1], [1, 1]])
+values = torch.tensor([10.0, 20, 30])
+query = torch.tensor([1.0, 0])
+kv, k = torch.zeros(2), torch.zeros(2)
+for key, value in zip(keys, values, strict=True):
+    kv = kv + key * value
+    k = k + key
+    print(f"kv = {kv.tolist()}, k = {k.tolist()}")
+print(f"{query @ kv:.0f} / {query @ k:.0f} = {query @ kv / (query @ k):.0f}")
+
+
+# %% linear-forms
+def make_positive(X):
+    return F.elu(X) + 1
+
+
+def attend_in_parallel(Q, K, V, decay=1.0):
+    """Compute linear attention with a matrix of weights, all at once."""
+    Q, K = make_positive(Q), make_positive(K)
+    step = torch.arange(Q.shape[-2], device=Q.device)
+    distance = (step[:, None] - step).clamp(min=0)  # if negative, powers overflow
+    weights = (Q @ K.mT * decay**distance).tril()
+    return weights @ V / weights.sum(dim=-1, keepdim=True)
+
+
+def attend_token_by_token(Q, K, V, decay=1.0):
+    """Compute the same with two sums, which do not grow."""
+    kv, k = K.new_zeros(K.shape[1], V.shape[1]), K.new_zeros(K.shape[1])
+    outputs = []
+    for query, key, value in zip(make_positive(Q), make_positive(K), V, strict=True):
+        kv = decay * kv + torch.outer(key, value)
+        k = decay * k + key
+        outputs.append(query @ kv / (query @ k))
+    return torch.stack(outputs)
+
+
+# %% linear-same
+expected = attend_token_by_token(Q, K, V, decay=0.9)
+found = attend_in_parallel(Q, K, V, decay=0.9)
+print(f"max |a - b| = {(found - expected).abs().max():.5f}")
+
+
+# %% chunks
+def attend_in_chunks(Q, K, V, decay=1.0, size=64):
+    """Use a matrix of weights in each chunk; two sums lead from chunk to chunk."""
+    kv, k = K.new_zeros(K.shape[1], V.shape[1]), K.new_zeros(K.shape[1])
+    outputs = []
+    chunks = (X.split(size) for X in (make_positive(Q), make_positive(K), V))
+    for queries, keys, values in zip(*chunks, strict=True):
+        n = len(queries)
+        step = torch.arange(n, device=Q.device)[:, None]
+        weights = (queries @ keys.T * decay ** (step - step.T).clamp(min=0)).tril()
+        old_queries = queries * decay ** (step + 1)  # for what came before the chunk
+        total = weights.sum(dim=1) + old_queries @ k
+        outputs.append((weights @ values + old_queries @ kv) / total[:, None])
+        new_keys = keys * decay ** (n - 1 - step)  # as the next chunk sees them
+        kv = decay**n * kv + new_keys.T @ values
+        k = decay**n * k + new_keys.sum(dim=0)
+    return torch.cat(outputs)
+
+
+# %% chunks-same
+for size in [1, 64, 300]:
+    found = attend_in_chunks(Q, K, V, 0.9, size)
+    print(f"c = {size:3d}: max |a - b| = {(found - expected).abs().max():.5f}")
+
+# %% forms-timed
+forms = [
+    attention,
+    lambda Q, K, V: attend_in_window(Q, K, V, 64),
+    lambda Q, K, V: attend_in_chunks(Q, K, V, size=64),
+]
+form_lengths = [512, 1024, 2048, 4096]
+form_times = [
+    [milliseconds(lambda X, form=form: form(X, X, X), n) for n in form_lengths]
+    for form in forms
+]
+
+# %% forms-timed-shown
+names = ["attention", "in a window", "chunks"]
+print("milliseconds   " + "".join(f"{n:8,d}" for n in form_lengths))
+for name, row in zip(names, form_times, strict=True):
+    print(f"{name:15}" + "".join(f"{x:8.2f}" for x in row))
+
+
+# %% linear-layer
+class LinearAttention(nn.Module):
+    """Causal linear attention with several heads, in its parallel form."""
+
+    def __init__(self, num_hiddens, num_heads, decay=1.0):
+        super().__init__()
+        self.num_heads, self.decay = num_heads, decay
+        self.W_q = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        self.W_k = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        self.W_v = nn.Linear(num_hiddens, num_hiddens, bias=False)
+        self.W_o = nn.Linear(num_hiddens, num_hiddens, bias=False)
+
+    def split(self, X):
+        """Reshape (batch, steps, features) to (batch, heads, steps, head_size)."""
+        return X.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def forward(self, X):
+        q, k, v = (self.split(W(X)) for W in (self.W_q, self.W_k, self.W_v))
+        pooled = attend_in_parallel(q, k, v, self.decay)
+        return self.W_o(pooled.transpose(1, 2).flatten(2))
+
+
+# %% linear-layer-same
+layer, d2l_layer = LinearAttention(16, 2, 0.9), d2l.LinearAttention(16, 2, decay=0.9)
+d2l_layer.load_state_dict(layer.state_dict())
+X = torch.randn(2, 50, 16)
+state = d2l_layer.make_state(batch_size=2)
+parts = [d2l_layer(X[:, :30], state), d2l_layer(X[:, 30:], state)]
+print(f"max |a - b| = {(torch.cat(parts, dim=1) - layer(X)).abs().max():.5f}")
+
+# %% state-bytes
+cache = d2l.CausalSelfAttention(256, 4).make_cache(batch_size=1, max_len=1000)
+state = d2l.LinearAttention(256, 4).make_state(batch_size=1)
+bytes_per_token = cache.nbytes // 1000
+
+# %% state-bytes-shown
+print(f"state                      {state.nbytes:11,d} bytes")
+for n in [100, 1000, 10_000, 100_000]:
+    print(f"cache of {n:7,d} tokens    {bytes_per_token * n:11,d} bytes")
+
+# %% draw-pairs
+num_keys, num_values = 32, 8
+
+
+def draw_pairs(batch_size, num_pairs):
+    """Draw pairs of a key and a value, then each key once more; also return answers.
+
+    A token is a key and a value; where the value is asked for, it is num_values.
+    """
+    keys = torch.rand(batch_size, num_keys).argsort(dim=1)[:, :num_pairs]
+    values = torch.randint(num_values, (batch_size, num_pairs))
+    order = torch.rand(batch_size, num_pairs).argsort(dim=1)
+    asked = torch.full_like(values, num_values)
+    all_keys = torch.cat([keys, keys.gather(1, order)], dim=1)
+    return all_keys, torch.cat([values, asked], dim=1), values.gather(1, order)
+
+
+keys, values, answers = draw_pairs(1, 3)
+
+# %% pairs-shown
+for key, value in zip(keys[0].tolist(), values[0].tolist(), strict=True):
+    print(f"({key}, {value if value < num_values else '?'})", end=" ")
+print("->", *answers[0].tolist())
+
+
+# %% recaller
+class Recaller(nn.Module):
+    """Read pairs with layers of attention, and name the value of each key asked for."""
+
+    def __init__(self, *layers, num_hiddens=16):
+        super().__init__()
+        self.key_embedding = nn.Embedding(num_keys, num_hiddens)
+        self.value_embedding = nn.Embedding(num_values + 1, num_hiddens)
+        self.layers = nn.ModuleList(layers)
+        self.dense = nn.Linear(num_hiddens, num_values)
+
+    def forward(self, keys, values):
+        X = self.key_embedding(keys) + self.value_embedding(values)
+        for layer in self.layers:
+            X = X + layer(X)
+        return self.dense(X[:, X.shape[1] // 2 :])
+
+
+# %% train
+def train(model, num_steps=400, batch_size=32, lr=0.02):
+    """Train on 2, 4, 8 and 16 pairs in turn; the learning rate falls to a tenth."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    schedule = torch.optim.lr_scheduler.LinearLR(
+        optimizer, start_factor=1, end_factor=0.1, total_iters=num_steps
+    )
+    for step in range(num_steps):
+        keys, values, answers = draw_pairs(batch_size, [2, 4, 8, 16][step % 4])
+        logits = model(keys, values)
+        loss = F.cross_entropy(logits.flatten(0, 1), answers.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return model
+
+
+def train_five(make_model):
+    """Train five models, each from a seed of its own."""
+    models = []
+    for seed in range(5):
+        torch.manual_seed(seed)
+        models.append(train(make_model()))
+    return models
+
+
+# %% train-all
+softmax_models = train_five(lambda: Recaller(d2l.CausalSelfAttention(16, 4)))
+one_head_models = train_five(lambda: Recaller(LinearAttention(16, 1)))
+four_heads_models = train_five(lambda: Recaller(LinearAttention(16, 4)))
+
+# %% recall
+nums_pairs = [2, 4, 8, 16]
+texts = [draw_pairs(500, num_pairs) for num_pairs in nums_pairs]
+
+
+def is_right(model, keys, values, answers):
+    with torch.no_grad():
+        return (model(keys, values).argmax(dim=-1) == answers).float()
+
+
+def recall(models):
+    """Return each model's share of right answers, for each number of pairs."""
+    return [
+        [is_right(model, *text).mean().item() for text in texts] for model in models
+    ]
+
+
+softmax_recall = recall(softmax_models)
+one_head_recall, four_heads_recall = recall(one_head_models), recall(four_heads_models)
+
+# %% recall-shown
+one_layer = {
+    "softmax": softmax_recall,
+    "linear, 16 x 16": one_head_recall,
+    "linear, 4 x 4 x 4": four_heads_recall,
+}
+d2l.print_ranges(one_layer, nums_pairs, "pairs")
+d2l.plot_ranges(nums_pairs, one_layer, "pairs", "recall", ylim=(0, 1.05))
+
+# %% train-stacks
+two_linear_models = train_five(
+    lambda: Recaller(LinearAttention(16, 4), LinearAttention(16, 4))
+)
+mixed_models = train_five(
+    lambda: Recaller(LinearAttention(16, 4), d2l.CausalSelfAttention(16, 4))
+)
+two_linear_recall, mixed_recall = recall(two_linear_models), recall(mixed_models)
+
+# %% stacks-shown
+two_layers = {"linear, linear": two_linear_recall, "linear, softmax": mixed_recall}
+d2l.print_ranges(two_layers, nums_pairs, "pairs")
+
+# %% decay-by-hand
+for a in [0.5, 0.9, 0.99]:
+    print(f"a = {a:.2f}:", ", ".join(f"a^{r} = {a**r:.4f}" for r in [1, 10, 100]))
+
+# %% train-decaying
+decaying_models = train_five(lambda: Recaller(LinearAttention(16, 4, decay=0.9)))
+
+
+# %% recall-by-age
+def recall_by_age(models, num_pairs=16):
+    """Return the recall of each quarter of the pairs, from the oldest to the newest."""
+    keys, values, answers = texts[-1]
+    # Find where each key that is asked for stands among the pairs.
+    is_same = keys[:, num_pairs:, None] == keys[:, None, :num_pairs]
+    quarter = is_same.int().argmax(dim=2) * 4 // num_pairs
+    all_right = [is_right(model, keys, values, answers) for model in models]
+    return [
+        [right[quarter == i].mean().item() for i in range(4)] for right in all_right
+    ]
+
+
+lasting_by_age, decaying_by_age = (
+    recall_by_age(four_heads_models),
+    recall_by_age(decaying_models),
+)
+
+# %% recall-by-age-shown
+d2l.print_ranges(
+    {"a = 1": lasting_by_age, "a = 0.9": decaying_by_age},
+    ["oldest", "older", "newer", "newest"],
+)
+
+
+# %% solution-merge
+def merge(O, log_sums, other_O, other_log_sums):
+    """Combine attention to some keys with attention to others."""
+    shares = torch.cat([log_sums, other_log_sums], dim=1).softmax(dim=1)
+    return shares[:, :1] * O + shares[:, 1:] * other_O
+
+
+first = attend_in_blocks(Q, K[:100], V[:100], 64)
+second = attend_in_blocks(Q, K[100:], V[100:], 64)
+difference = merge(*first, *second) - attention(Q, K, V)
+print(f"max |a - b| = {difference.abs().max():.5f}")
+
+
+# %% solution-causal
+def attend_causally(Q, K, V, size):
+    """Compute causal attention without later blocks; also count the blocks."""
+    outputs, num_blocks = [], 0
+    for start in range(0, len(Q), size):
+        end = min(start + size, len(Q))
+        is_visible = torch.arange(start, end)[:, None] >= torch.arange(end)
+        outputs.append(attention(Q[start:end], K[:end], V[:end], is_visible))
+        num_blocks += math.ceil(end / size)
+    return torch.cat(outputs), num_blocks
+
+
+O, num_blocks = attend_causally(Q, K, V, 64)
+difference = O - attention(Q, K, V, window_mask(300, 300))
+print(f"{num_blocks} / {5 * 5}, max |a - b| = {difference.abs().max():.5f}")
+
+# %% solution-powers
+a = torch.tensor(0.5)
+for j in [100, 126, 128, 200]:
+    print(f"j = {j}: a^-j = {a**-j:.3g}")
+
+# %% solution-delta
+keys = torch.tensor([[1.0, 0], [0, 1], [1, 0]])
+memory = torch.zeros(2)
+for key, value in zip(keys, [10.0, 20.0, 30.0], strict=True):
+    remembered = memory @ key
+    memory = memory + key * (value - remembered)
+    print(f"{remembered:2.0f} -> {value:.0f}: memory = {memory.tolist()}")
