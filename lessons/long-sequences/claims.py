@@ -128,10 +128,10 @@ def test_three_numbers_follow_by_hand(cells):
 
 
 def test_large_scores_overflow_unless_shifted(cells):
-    first, second = cells["overflow"].printed.lower().splitlines()
-    assert first.count("inf") == 2
-    assert first.count("nan") == 2
-    weights = read_numbers(second.split("weights")[1])
+    powers, weights, _, shifted_weights = cells["overflow"].printed.lower().splitlines()
+    assert powers.count("inf") == 2
+    assert weights.count("nan") == 2
+    weights = read_numbers(shifted_weights.split("weights")[1])
     np.testing.assert_allclose(weights, softmax(np.array([100.0, 102])), rtol=1e-5)
 
 
@@ -342,8 +342,8 @@ def test_recall_falls_with_pairs_and_with_a_smaller_state(cells):
         cells["recall-shown"],
         {
             "softmax": names["softmax_recall"],
-            "linear, 16 x 16": names["one_head_recall"],
-            "linear, 4 x 4 x 4": names["four_heads_recall"],
+            "16 x 16": names["one_head_recall"],
+            "4 x 4 x 4": names["four_heads_recall"],
         },
     )
     softmax_row, *linear = [[median for median, *_ in row] for row in rows]
@@ -362,8 +362,8 @@ def test_a_softmax_above_a_linear_layer_finds_all(cells):
     two_linear, mixed = assert_range_table(
         cells["stacks-shown"],
         {
-            "linear, linear": names["two_linear_recall"],
-            "linear, softmax": names["mixed_recall"],
+            "two linear": names["two_linear_recall"],
+            "mixed": names["mixed_recall"],
         },
     )
     assert min(median for median, *_ in mixed) > 0.98

@@ -165,7 +165,7 @@ for (var layer : layers) {
     times.add(DoubleStream.of(lengths).map(n -> milliseconds(layer, n)).toArray());
 }
 
-// %% layers-drawn
+// %% layers-drawn tags=["nbval-ignore-output"]
 /** Return numbers side by side, each in this format. */
 String formatAll(String format, double[] row) {
     var texts = DoubleStream.of(row).mapToObj(format::formatted);
@@ -222,9 +222,8 @@ String formatList(NDArray vector) {
 
 void printPowers(String name, NDArray s) {
     var powers = s.exp();
-    var weights = formatList(powers.div(powers.sum()));
-    System.out.printf("%-5s: powers %s", name, formatList(powers));
-    System.out.printf(", weights %s%n", weights);
+    System.out.printf("%-5s: powers  %s%n", name, formatList(powers));
+    System.out.printf("%-5s: weights %s%n", name, formatList(powers.div(powers.sum())));
 }
 
 var large = manager.create(new float[] {100, 102});
@@ -362,7 +361,7 @@ for (var function : functions) {
     kept.add(DoubleStream.of(sizes).map(n -> keptMegabytes(function, n)).toArray());
 }
 
-// %% kept-shown
+// %% kept-shown tags=["tolerance:relative=0.1"]
 String[] names = {"CNN", "RNN", "attention", "in blocks", "d2l"};
 System.out.println("megabytes   " + formatAll("%,8.0f", sizes));
 for (int i = 0; i < names.length; i++) {
@@ -561,7 +560,7 @@ for (var form : forms) {
     formTimes.add(DoubleStream.of(formLengths).map(n -> milliseconds(form, n)).toArray());
 }
 
-// %% forms-timed-shown
+// %% forms-timed-shown tags=["nbval-ignore-output"]
 System.out.println("milliseconds   " + formatAll("%,8.0f", formLengths));
 String[] names = {"attention", "in a window", "chunks"};
 for (int i = 0; i < names.length; i++) {
@@ -796,11 +795,11 @@ var softmaxRecall = recall(softmaxModels);
 var oneHeadRecall = recall(oneHeadModels);
 var fourHeadsRecall = recall(fourHeadsModels);
 
-// %% recall-shown
+// %% recall-shown tags=["tolerance:absolute=0.15"]
 var oneLayer = new LinkedHashMap<String, double[][]>();
 oneLayer.put("softmax", softmaxRecall);
-oneLayer.put("linear, 16 x 16", oneHeadRecall);
-oneLayer.put("linear, 4 x 4 x 4", fourHeadsRecall);
+oneLayer.put("16 x 16", oneHeadRecall);
+oneLayer.put("4 x 4 x 4", fourHeadsRecall);
 Ranges.print(oneLayer, numsPairs, "pairs");
 Ranges.plot(numsPairs.stream().mapToDouble(number -> number).toArray(), oneLayer)
         .xlabel("pairs")
@@ -814,10 +813,10 @@ var mixedModels = trainFive(() -> new Recaller(makeLinear.get(), makeSoftmax.get
 var twoLinearRecall = recall(twoLinearModels);
 var mixedRecall = recall(mixedModels);
 
-// %% stacks-shown
+// %% stacks-shown tags=["tolerance:absolute=0.15"]
 var twoLayers = new LinkedHashMap<String, double[][]>();
-twoLayers.put("linear, linear", twoLinearRecall);
-twoLayers.put("linear, softmax", mixedRecall);
+twoLayers.put("two linear", twoLinearRecall);
+twoLayers.put("mixed", mixedRecall);
 Ranges.print(twoLayers, numsPairs, "pairs");
 
 // %% decay-by-hand
@@ -853,7 +852,7 @@ double[][] recallByAge(List<Recaller> models) {
 var lastingByAge = recallByAge(fourHeadsModels);
 var decayingByAge = recallByAge(decayingModels);
 
-// %% recall-by-age-shown
+// %% recall-by-age-shown tags=["tolerance:absolute=0.15"]
 var byAge = new LinkedHashMap<String, double[][]>();
 byAge.put("a = 1", lastingByAge);
 byAge.put("a = 0.9", decayingByAge);

@@ -37,6 +37,7 @@ NAMES = {
     "Shift",
     "Alt",
     "Min-p",
+    "Mistral",
     "Top-k",
     "Top-p",
     "cos",
