@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from d2l_compat._shared import checks, encoding, signatures
 from d2l_compat._shared.weights import assignable
 from d2l_compat._shared.windows import Blocks, choose_blocks
+from d2l_compat.mxnet import _blockwise
 from d2l_compat.mxnet._arrays import arrays
-from d2l_compat.mxnet._dropout import Dropout
+from d2l_compat.mxnet._dropout import Dropout, may_drop
 from d2l_compat.mxnet.windows import (
     block_bias,
     hide_outside,
@@ -129,20 +130,25 @@ class DotProductAttention(nn.Block):
         window = arrays.check_causal(causal, queries, keys, window)
         causal = causal or window is not None
         arrays.check_score_bias(score_bias, queries, keys)
+        compute = partial(compute_weights, queries, keys, lens, causal, score_bias, window)
         if blocks := choose_blocks(queries.shape[1], keys.shape[1], window):
-            self._last = partial(compute_weights, queries, keys, lens, causal, score_bias, window)
+            self._last = compute
             return attend_in_blocks(
                 queries, keys, values, blocks, lens, score_bias, dropout=self.dropout
             )
-        self._last = compute_weights(queries, keys, lens, causal, score_bias, window)
+        if _blockwise.is_long(queries, keys) and not may_drop(self.dropout):
+            self._last = compute
+            bias = hide_outside(score_bias, queries, keys, window)
+            return _blockwise.attend(queries, keys, values, lens, causal, bias)
+        self._last = compute()
         return npx.batch_dot(self.dropout(self._last), values)
 
     @assignable
     def attention_weights(self) -> np.ndarray:
         """Weights of the last call, before dropout, shape (batch, queries, keys).
 
-        For long input with a window, they are computed when this is read. Raises AttributeError before the
-        first call.
+        For long input, they are computed when this is read, except those of a call with dropout and without
+        a window. Raises AttributeError before the first call.
         """
         if self._last is None:
             raise AttributeError(checks.NOT_CALLED)

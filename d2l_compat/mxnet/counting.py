@@ -14,6 +14,7 @@ from mxnet.ndarray import register
 
 from d2l_compat._shared import checks
 from d2l_compat.mxnet._arrays import arrays
+from d2l_compat.mxnet._blockwise import use_full_matrix
 
 __all__ = ["longest_chain", "multiply_adds"]
 
@@ -31,7 +32,7 @@ def longest_chain(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
     tracked_inputs = [x.copy() for x in inputs]
     for x in tracked_inputs:
         x.attach_grad()
-    with autograd.record(train_mode=False):
+    with use_full_matrix(), autograd.record(train_mode=False):
         symbol = autograd.get_symbol(layer(*tracked_inputs))
     # The length of the longest chain up to each node. A node follows its inputs.
     lengths: list[int] = []
@@ -49,7 +50,7 @@ def multiply_adds(layer: Callable[..., np.ndarray], *inputs: np.ndarray) -> int:
     an array.
     """
     _check(layer, inputs)
-    with _record_multiply_adds() as counts:
+    with use_full_matrix(), _record_multiply_adds() as counts:
         layer(*inputs)
     return sum(counts)
 

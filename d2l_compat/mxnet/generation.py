@@ -11,8 +11,9 @@ from d2l_compat._shared import cache, checks, encoding, generation
 from d2l_compat._shared.cache import Sizes, new_positions, start_lengths
 from d2l_compat._shared.generation import next_token_probs
 from d2l_compat._shared.windows import causal_blocks
+from d2l_compat.mxnet import _blockwise
 from d2l_compat.mxnet._arrays import arrays
-from d2l_compat.mxnet._dropout import Dropout
+from d2l_compat.mxnet._dropout import Dropout, may_drop
 from d2l_compat.mxnet.attention import attend_in_blocks, compute_weights, dense
 
 __all__ = ["CausalSelfAttention", "KVCache", "generate", "next_token_probs"]
@@ -137,11 +138,13 @@ class CausalSelfAttention(nn.Block):
         batch, num_heads, num_steps, size = shape = inputs[0].shape
         queries, keys, values = (x.reshape(batch * num_heads, num_steps, size) for x in inputs)
         blocks = causal_blocks(num_steps, self.sizes.window, self.sizes.num_sinks)
-        if blocks is None:
+        if blocks is not None:
+            pooled = attend_in_blocks(queries, keys, values, blocks, dropout=self.dropout)
+        elif _blockwise.is_long(queries, keys) and not may_drop(self.dropout):
+            pooled = _blockwise.attend(queries, keys, values, causal=True)
+        else:
             weights = compute_weights(queries, keys, causal=True)
             pooled = npx.batch_dot(self.dropout(weights), values)
-        else:
-            pooled = attend_in_blocks(queries, keys, values, blocks, dropout=self.dropout)
         return pooled.reshape(shape)
 
     def _repeat_heads(self, X: np.ndarray) -> np.ndarray:
