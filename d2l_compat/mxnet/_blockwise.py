@@ -23,7 +23,8 @@ MIN_QUERIES = 2048  # with fewer queries or keys the full matrix is faster; with
 
 # When the process forks or exits, MXNet ends the threads of functions, and then waits for all operations: forever, if
 # among these is a function's gradient that has not begun.
-os.register_at_fork(before=nd.waitall)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=nd.waitall)
 atexit.register(nd.waitall)
 
 
