@@ -20,7 +20,6 @@ import numpy as np
 
 Step = Callable[[], object]
 BATCH, WIDTH, HEADS = 4, 512, 8
-MAX_OWN = 4096  # with a window, the frameworks' own layers still compute all scores
 
 
 @dataclass(frozen=True)
@@ -62,15 +61,6 @@ class Mask:
         if self.window is not None:
             is_visible &= ~np.tri(self.n, k=-self.window, dtype=bool)
         return is_visible
-
-    def is_supported(self, name: str) -> bool:
-        """Return whether there can be a layer of this name to compare with."""
-        is_new = self.window is not None or self.is_linear
-        if name == "upstream":
-            return self.score_bias is None and not is_new
-        if name == "own":
-            return not self.is_linear and not (is_new and self.n > MAX_OWN)
-        return True
 
 
 def make_optional_converter(
