@@ -167,24 +167,33 @@ def linear_attention(
     num_heads: int,
     decay: ArrayLike = 1.0,
 ) -> tuple[Array, Array]:
-    """Return the output for x, shape (batch, steps, features), and weights, (batch, heads, steps, steps).
-
-    The weight of key j for query i >= j is decay^(i - j) f(q_i) f(k_j), with f(x) = elu(x) + 1, divided by the sum of the row.
-    """
+    """Return the output for x, shape (batch, steps, features), and weights, (batch, heads, steps, steps)."""
 
     def split(linear: Linear) -> Array:
         projected = linear(x)
         return projected.reshape(*projected.shape[:2], num_heads, -1).swapaxes(1, 2)
 
-    q, k = (np.where(z > 0, z + 1, np.exp(np.minimum(z, 0))) for z in map(split, (w_q, w_k)))
+    q, k, v = map(split, (w_q, w_k, w_v))
     weights = np.zeros((*q.shape[:3], q.shape[2]))
     decays = np.broadcast_to(decay, num_heads)
-    for b, h, i, j in np.ndindex(weights.shape):
-        if j <= i:
-            weights[b, h, i, j] = decays[h] ** (i - j) * (q[b, h, i] @ k[b, h, j])
-    weights /= weights.sum(axis=-1, keepdims=True)
-    pooled = np.einsum("bhij,bhjd->bihd", weights, split(w_v))
+    for b, h in np.ndindex(weights.shape[:2]):
+        weights[b, h] = linear_weights(q[b, h], k[b, h], decays[h])
+    pooled = np.einsum("bhij,bhjd->bihd", weights, v)
     return w_o(pooled.reshape(np.shape(x))), weights
+
+
+def linear_weights(queries: ArrayLike, keys: ArrayLike, decay: float) -> Array:
+    """Return the weights of one head, whose queries and keys have the shape (steps, size).
+
+    The weight of key j for query i >= j is decay^(i - j) f(q_i) f(k_j), with f(x) = elu(x) + 1, divided by the sum of the row.
+    """
+    inputs = (np.asarray(x, np.float64) for x in (queries, keys))
+    q, k = (np.where(x > 0, x + 1, np.exp(np.minimum(x, 0))) for x in inputs)
+    weights = np.zeros((len(q), len(k)))
+    for i, j in np.ndindex(weights.shape):
+        if j <= i:
+            weights[i, j] = decay ** (i - j) * (q[i] @ k[j])
+    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def distance_rows(steps: int, far: int) -> NDArray[np.integer]:

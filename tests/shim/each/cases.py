@@ -194,6 +194,15 @@ def assert_gradients(
         np.testing.assert_allclose(gradient, want, atol=1e-8)
 
 
+def assert_dot_product(layer: Any, case: Case, **masks: Any) -> None:
+    """Check a layer's output, weights and gradients against the reference's."""
+    output, weights = reference.dot_product_attention(*case.arrays, **masks)
+    assert_close(layer(*case.arrays, **masks), output)
+    assert_close(layer.attention_weights, weights)
+    direction = np.random.default_rng(1).normal(size=output.shape)
+    assert_gradients(layer, reference.dot_product_attention, case, direction, **masks)
+
+
 def assert_close(got: np.ndarray, want: Any, tolerance: float | None = None) -> None:
     """Check that shapes are equal, and values within the tolerance of ``got``'s dtype."""
     tolerance = tolerance or TOLERANCE[str(got.dtype)]

@@ -18,6 +18,7 @@ from tests.shim.each.cases import (
     SEEDS,
     Case,
     assert_close,
+    assert_dot_product,
     assert_gradients,
     cases,
     every_kind_of_lengths,
@@ -323,12 +324,7 @@ def test_long_input_and_gradients_match_reference(
     adapter: Adapter, valid_lens: np.ndarray | None
 ) -> None:
     case = make_case(valid_lens, steps=(7, 4))
-    layer = adapter.build_dot_product(dropout=0.5)
-    output, weights = reference.dot_product_attention(*case.arrays)
-    assert_close(layer(*case.arrays), output)
-    assert_close(layer.attention_weights, weights)
-    direction = np.random.default_rng(9).normal(size=output.shape)
-    assert_gradients(layer, reference.dot_product_attention, case, direction)
+    assert_dot_product(adapter.build_dot_product(dropout=0.5), case)
 
 
 @pytest.mark.usefixtures("force_blockwise")

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.shim import reference
 from tests.shim.each.adapter import Adapter
-from tests.shim.each.cases import assert_close, assert_gradients, make_case
+from tests.shim.each.cases import assert_dot_product, make_case
 from tests.shim.each.test_masks import draw_bias
 
 from d2l_compat import mxnet as d2l  # isort: skip
@@ -40,12 +39,7 @@ def test_masks_match_reference(
     if bias is not None:
         masks["score_bias"] = draw_bias((*bias, *steps), float, 5)
         masks["score_bias"][..., 4, :] = -np.inf  # a query that sees no key
-    layer = adapter.build_dot_product()
-    output, weights = reference.dot_product_attention(*case.arrays, **masks)
-    assert_close(layer(*case.arrays, **masks), output)
-    assert_close(layer.attention_weights, weights)
-    direction = np.random.default_rng(1).normal(size=output.shape)
-    assert_gradients(layer, reference.dot_product_attention, case, direction, **masks)
+    assert_dot_product(adapter.build_dot_product(), case, **masks)
 
 
 @pytest.mark.usefixtures("force_blockwise")
@@ -53,12 +47,7 @@ def test_masks_match_reference(
 def test_long_window_matches_reference(adapter: Adapter, window: int) -> None:
     case = make_case(np.array([8, 3]), steps=(7, 8))
     masks = {"window": window, "score_bias": draw_bias((7, 8), float, 5)}
-    layer = adapter.build_dot_product()
-    output, weights = reference.dot_product_attention(*case.arrays, **masks)
-    assert_close(layer(*case.arrays, **masks), output)
-    assert_close(layer.attention_weights, weights)
-    direction = np.random.default_rng(1).normal(size=output.shape)
-    assert_gradients(layer, reference.dot_product_attention, case, direction, **masks)
+    assert_dot_product(adapter.build_dot_product(), case, **masks)
 
 
 @pytest.mark.usefixtures("force_blockwise")
