@@ -15,7 +15,6 @@ class Dropout(nn.Dropout):
         return X * 0 if autograd.is_training() else X
 
 
-def may_drop(layer: nn.Block) -> bool:
-    """Return whether the layer, which a user may have put in the place of ours, may change its input now."""
-    is_inactive = isinstance(layer, nn.Dropout) and not (layer._rate and autograd.is_training())
-    return not is_inactive
+def is_inactive(layer: nn.Block) -> bool:
+    """Return whether the layer, which a user may have put in the place of ours, returns its input now."""
+    return isinstance(layer, nn.Dropout) and not (layer._rate and autograd.is_training())

@@ -29,7 +29,7 @@ from d2l_compat._shared.weights import assignable
 from d2l_compat._shared.windows import Blocks, choose_blocks
 from d2l_compat.mxnet import _blockwise
 from d2l_compat.mxnet._arrays import arrays
-from d2l_compat.mxnet._dropout import Dropout, may_drop
+from d2l_compat.mxnet._dropout import Dropout, is_inactive
 from d2l_compat.mxnet.windows import (
     block_bias,
     hide_outside,
@@ -136,7 +136,7 @@ class DotProductAttention(nn.Block):
             return attend_in_blocks(
                 queries, keys, values, blocks, lens, score_bias, dropout=self.dropout
             )
-        if _blockwise.is_long(queries, keys) and not may_drop(self.dropout):
+        if _blockwise.is_long(queries, keys) and is_inactive(self.dropout):
             self._last = compute
             bias = hide_outside(score_bias, queries, keys, window)
             return _blockwise.attend(queries, keys, values, lens, causal, bias)

@@ -13,7 +13,7 @@ from d2l_compat._shared.generation import next_token_probs
 from d2l_compat._shared.windows import causal_blocks
 from d2l_compat.mxnet import _blockwise
 from d2l_compat.mxnet._arrays import arrays
-from d2l_compat.mxnet._dropout import Dropout, may_drop
+from d2l_compat.mxnet._dropout import Dropout, is_inactive
 from d2l_compat.mxnet.attention import attend_in_blocks, compute_weights, dense
 
 __all__ = ["CausalSelfAttention", "KVCache", "generate", "next_token_probs"]
@@ -140,7 +140,7 @@ class CausalSelfAttention(nn.Block):
         blocks = causal_blocks(num_steps, self.sizes.window, self.sizes.num_sinks)
         if blocks is not None:
             pooled = attend_in_blocks(queries, keys, values, blocks, dropout=self.dropout)
-        elif _blockwise.is_long(queries, keys) and not may_drop(self.dropout):
+        elif _blockwise.is_long(queries, keys) and is_inactive(self.dropout):
             pooled = _blockwise.attend(queries, keys, values, causal=True)
         else:
             weights = compute_weights(queries, keys, causal=True)
