@@ -22,6 +22,7 @@ import psutil
 import pytest
 from nbformat import NotebookNode, v4
 
+from d2l_compat._shared.fonts import FONT
 from d2l_compat.frameworks import FRAMEWORKS, PYTHON_FRAMEWORKS
 from tests.conftest import wait_for_exit, write_chapter
 from tools.__main__ import main
@@ -611,6 +612,31 @@ def test_a_fingerprint_depends_on_code_and_shim_but_not_comments(
     assert compute_sources(f"f(x); {mark} a comment", f"x = 1; {mark} another") == original
     assert compute_sources("f(y);", "x = 1;") != original
     assert compute_sources("f(x);", "x = 2;") != original
+
+
+@pytest.mark.parametrize(
+    ("framework", "suffix", "cell", "is_changed"),
+    [
+        pytest.param(
+            "pytorch", "py", "plot('新字')", True, id="a new character that the page uses"
+        ),
+        pytest.param(
+            "pytorch", "py", "plot('字')  # 新", False, id="a new character of other pages"
+        ),
+        pytest.param("djl", "java", 'plot("新字");', False, id="Java, whose letters are text"),
+    ],
+)
+def test_a_new_character_in_the_font_changes_the_pages_that_use_it(
+    tmp_path, monkeypatch, framework, suffix, cell, is_changed
+):
+    (tmp_path / f"code.{framework}.{suffix}").touch()
+    before, after = [], []
+    for sources, characters in ((before, "字"), (after, "字新")):
+        monkeypatch.setattr(fingerprints, "list_font_characters", lambda each=characters: {*each})
+        notebook = Notebook(tmp_path, "zh-TW", framework)
+        sources.append(compute_fingerprint(notebook, [CodeCell("one", cell)]).sources)
+    assert (before != after) == is_changed
+    assert FONT not in fingerprints.find_shim_sources(framework)
 
 
 SLOW_TO_IMPORT = {"jax", "mxnet", "paddle", "tensorflow"}

@@ -15,7 +15,7 @@ from matplotlib.font_manager import findSystemFonts
 
 from d2l_compat._shared.description import CHINESE
 from d2l_compat._shared.fonts import FAMILY, FONT
-from tools.weave.fragments import find_fragments
+from tools.weave.fragments import find_chinese
 from tools.weave.lessons import ROOT, list_notebooks
 from tools.weave.programs import read_code
 
@@ -27,12 +27,12 @@ NAMES = {1: FAMILY, 4: FAMILY, 6: FAMILY.replace(" ", "")}
 
 def list_characters() -> set[str]:
     """Return the Chinese characters in strings of cells, which figures may show, and in drawings."""
-    texts = [svg.read_text(encoding="utf-8") for svg in ROOT.glob("lessons/*/*.svg")]
+    drawings = [svg.read_text(encoding="utf-8") for svg in ROOT.glob("lessons/*/*.svg")]
+    characters = {*CHINESE.findall("".join(drawings))}
     for notebook in list_notebooks():
         for cell in read_code(notebook.code, notebook.language).values():
-            fragments = find_fragments(cell.source, notebook.code.suffix)
-            texts += [fragment.text for fragment in fragments if fragment.kind == "string"]
-    return {*CHINESE.findall("".join(texts))}
+            characters |= find_chinese(cell.source, notebook.code.suffix)
+    return characters
 
 
 def is_installed() -> bool:

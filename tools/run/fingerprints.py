@@ -3,6 +3,9 @@
 notebooks/fingerprints.json is committed with the notebooks: a notebook whose fingerprint is unchanged need not be
 executed again, on any machine. build/executed.json has the fingerprints of the notebooks that this machine has
 executed. Fingerprints do not depend on the machine.
+
+The font of Chinese words in figures does not count, since a figure keeps its letters as outlines when the font gets new
+ones. Only the characters that it lacks count: once it has them, the page must be executed again.
 """
 
 import hashlib
@@ -15,12 +18,14 @@ from importlib.metadata import PackageNotFoundError, version
 from modulefinder import ModuleFinder
 from pathlib import Path
 
+from fontTools.ttLib import TTFont
 from packaging.requirements import Requirement
 
+from d2l_compat._shared.fonts import FONT
 from d2l_compat.frameworks import FRAMEWORKS
 from tools.run.files import write_atomically
 from tools.run.sharing import CodeCell, identify_cell
-from tools.weave.fragments import strip_comments
+from tools.weave.fragments import find_chinese, strip_comments
 from tools.weave.launch import PROJECT
 from tools.weave.lessons import ROOT, LessonError, Notebook
 
@@ -32,7 +37,8 @@ JAVA = SHIM / "java"  # sources of the classes that Java's notebooks import
 class Fingerprint:
     """The fingerprint of a notebook."""
 
-    sources: str  # digest of its code and of the shim's sources that it imports, without comments
+    # Digest of its code, of the shim's sources that it imports (both without comments) and of what the font lacks.
+    sources: str
     packages: dict[str, str]  # installed version of each package that the shim requires for it
 
 
@@ -44,6 +50,8 @@ def compute_fingerprint(notebook: Notebook, cells: list[CodeCell]) -> Fingerprin
         digest.update("\0".join(map(str, identify_cell(number, cell, suffix))).encode() + b"\0")
     for file in find_shim_sources(notebook.framework):
         digest.update(file.relative_to(ROOT).as_posix().encode() + b"\0" + _digest(file))
+    if suffix == ".py":  # Java's figures have letters as text
+        digest.update("".join(find_missing_characters(cells, suffix)).encode())
     return Fingerprint(digest.hexdigest()[:32], list_installed_packages(notebook.framework))
 
 
@@ -58,8 +66,18 @@ def find_shim_sources(framework: str) -> list[Path]:
     finder.import_hook(f"{SHIM.name}.{FRAMEWORKS[framework].module}")
     paths = [getattr(module, "__file__", None) for module in finder.modules.values()]
     modules = [Path(path) for path in paths if path]
-    fonts = (SHIM / "_shared" / "fonts").glob("*.otf")
-    return sorted({file for file in (*modules, *fonts) if file.is_relative_to(SHIM)})
+    return sorted({file for file in modules if file.is_relative_to(SHIM)})
+
+
+def find_missing_characters(cells: list[CodeCell], suffix: str) -> list[str]:
+    """Return the Chinese characters in strings of cells that the font of the figures lacks."""
+    characters = {each for cell in cells for each in find_chinese(cell.source, suffix)}
+    return sorted(characters - list_font_characters()) if characters else []
+
+
+@cache
+def list_font_characters() -> frozenset[str]:
+    return frozenset(map(chr, TTFont(FONT).getBestCmap()))
 
 
 @cache

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from d2l_compat._shared.description import CHINESE
+
 STRING = r"""(?P<quote>\"{3}|'{3}|"|')(?P<body>(?:(?!(?P=quote))(?:\\[\s\S]|[^\\]))*)(?P=quote)"""
 PYTHON = re.compile(
     r"^[ \t]*(?P<lines>#.*(?:\n[ \t]*#.*)*)"
@@ -70,6 +72,13 @@ def strip_strings(source: str, suffix: str) -> str:
     for fragment in reversed(list(find_fragments(program, suffix))):
         program = program[: fragment.start] + program[fragment.end :]
     return program
+
+
+def find_chinese(source: str, suffix: str) -> set[str]:
+    """Return the Chinese characters in a program's strings, which its figures may show."""
+    fragments = find_fragments(source, suffix)
+    strings = [fragment.text for fragment in fragments if fragment.kind == "string"]
+    return {*CHINESE.findall("".join(strings))}
 
 
 def find_fragments(source: str, suffix: str) -> Iterator[Fragment]:
