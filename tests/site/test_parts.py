@@ -6,10 +6,13 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from tests.conftest import write_chapter
 from tests.site.conftest import NOTEBOOKS, list_stored_figures
 from tests.site.figures import is_same_figure
+from tools.compare.figures import SVG
 from tools.site.figures import shrink_figure
 from tools.site.mathematics import to_mathml
 from tools.site.pages import make_page
@@ -97,6 +100,34 @@ def test_a_page_has_the_cells_of_all_frameworks_and_no_slides(lesson: Path):
     assert "{div} only for-jax" in text
     assert 'data-live="clock"' in text
     assert "(tiny-a-part-two)=\n## A part: two" in text
+
+
+def test_each_figure_of_a_cell_has_its_own_alternative(lesson: Path):
+    path = lesson / "notebooks" / "en" / "jax" / "tiny.ipynb"
+    content = nbformat.read(path, as_version=4)
+    content.cells[1].outputs += [
+        nbformat.v4.new_output(
+            "display_data", {SVG: f'<svg width="{width}"/>', "text/plain": f"{width} wide"}
+        )
+        for width in (1, 2)
+    ]
+    nbformat.write(content, path)
+    sources, site = lesson / "sources", lesson / "site"
+    sources.mkdir()
+    nbformat.write(make_page(list(list_notebooks(root=lesson))), sources / "index.ipynb")
+    with patch_docutils(), docutils_namespace():
+        extensions = ["myst_nb", "sphinx_design", "tools.site.code", "tools.site.tabs"]
+        settings = {
+            "extensions": extensions,
+            "nb_execution_mode": "off",
+            "myst_enable_extensions": ["colon_fence"],
+        }
+        Sphinx(sources, None, site, site, "html", settings, status=None).build()
+    html = (site / "index.html").read_text(encoding="utf-8")
+    images = re.findall(r'<img [^>]*alt="(\d wide)"[^>]*src="([^"]+)"', html)
+    assert [alternative for alternative, _ in images] == ["1 wide", "2 wide"]
+    for alternative, file in images:
+        assert f'width="{alternative[0]}"' in (site / file).read_text()
 
 
 def test_a_deck_has_the_slides_and_the_other_prose_as_notes(lesson: Path):

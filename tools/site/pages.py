@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from html import escape
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbformat import NotebookNode, v4
@@ -161,14 +160,15 @@ def _render_button(name: str, link: str, attributes: str = "") -> str:
 
 
 def _make_code_cell(name: str, framework: str, executed: NotebookNode) -> NotebookNode:
-    metadata: dict[str, Any] = {"d2l": {"name": name, "framework": framework}, "mystnb": {}}
+    alternatives = []  # of the figures, for tools/site/tabs.py: MyST-NB has only one for all of a cell's figures
     outputs = []
     for output in executed.outputs:
         data = output.get("data", {})
         if SVG in data:
-            metadata["mystnb"]["image"] = {"alt": data["text/plain"]}
+            alternatives.append(data["text/plain"])
             output = v4.new_output("display_data", {SVG: shrink_figure(data[SVG])})
         outputs.append(output)
+    metadata = {"d2l": {"name": name, "framework": framework, "alternatives": alternatives}}
     return v4.new_code_cell(
         executed.source, id=f"{framework}-{name}", metadata=metadata, outputs=outputs
     )

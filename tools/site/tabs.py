@@ -1,4 +1,7 @@
-"""Put the code cells with the same name, one for each framework, into a set of tabs."""
+"""Put the code cells with the same name, one for each framework, into a set of tabs.
+
+Each figure gets its own text alternative.
+"""
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -6,6 +9,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx_design.shared import create_component
 
 from d2l_compat.frameworks import FRAMEWORKS
+from tools.compare.figures import SVG
 from tools.site.code import LANGUAGES
 
 
@@ -26,11 +30,19 @@ class FrameworkTabs(SphinxTransform):
             for block in cell.findall(nodes.literal_block):
                 if block.parent.get("nb_element") == "cell_code_source":
                     block["language"] = LANGUAGES[language]
+            figures = list(cell.findall(_is_figure))
+            for figure, alternative in zip(figures, metadata["alternatives"], strict=True):
+                for image in figure.findall(nodes.image):
+                    image["alt"] = alternative
             sets[name] += _make_tab(framework, _unwrap(cell))
 
 
 def _is_cell(node: nodes.Node) -> bool:
     return isinstance(node, nodes.container) and "d2l" in node.get("cell_metadata", {})
+
+
+def _is_figure(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and node.get("mime_type") == SVG
 
 
 def _unwrap(cell: nodes.Element) -> list[nodes.Node]:
