@@ -89,7 +89,14 @@ class Handover {
         // A function's own class has no name that code could use.
         Class<?> type = value.getClass();
         type = type.isSynthetic() ? type.getInterfaces()[0] : type;
-        return "{\"number\": " + quote(number) + ", \"class\": " + quote(type.getSimpleName()) + "}";
+        return "{\"number\": " + quote(number) + ", \"class\": " + quote(nameInCode(type)) + "}";
+    }
+
+    /** Returns the name that code uses; a class of a cell may be nested in another one. */
+    private static String nameInCode(Class<?> type) {
+        var name = type.getCanonicalName(); // JShell puts each cell's classes into a class in the package REPL
+        var isOfCell = name != null && name.startsWith("REPL.");
+        return isOfCell ? name.replaceFirst("REPL\\.[^.]*\\.", "") : type.getSimpleName();
     }
 
     private static String quote(String text) {

@@ -23,10 +23,10 @@ from tools.run.page_kernel import Execution, PageKernel
 HANDOVER = Path(__file__).with_name("handover.java")
 MAX_LITERAL = 2**15  # characters; a string constant of Java has at most 65,535 bytes
 COMMENT_OR_LITERAL = re.compile(
-    r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\])+\'', re.DOTALL
+    r'/\*.*?\*/|//[^\n]*|"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\])+\'', re.DOTALL
 )
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?=f?\b)")
-ASSIGNMENT = re.compile(r"\b(\w+)\s*=(?![=>])")
+ASSIGNMENT = re.compile(r"(?<![\w.])(\w+)\s*=(?![=>])")
 
 
 class JavaError(ValueError):
