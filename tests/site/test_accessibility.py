@@ -31,6 +31,7 @@ DECKS = [
 PAGES = [
     "en/index.html",
     "en/agreement.html",
+    "en/cheat-sheet.html",
     "en/coming-from-d2l.html",
     "en/reference.html",
     "en/reference/d2l_compat/alias/index.html",
@@ -42,6 +43,7 @@ PAGES = [
     "en/slides.html",
     "zh-TW/index.html",
     "zh-TW/agreement.html",
+    "zh-TW/cheat-sheet.html",
     "zh-TW/coming-from-d2l.html",
     "zh-TW/reference.html",
     "zh-TW/reference/d2l_compat/java/index.html",

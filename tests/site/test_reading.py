@@ -263,6 +263,19 @@ def test_print_shows_only_the_chosen_framework(open_page: Open, language: str):
     assert page.locator(".launch a:visible").count() == 0
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_cheat_sheet_prints_on_one_page_of_a4(open_page: Open, language: str):
+    page = open_page(f"{language}/cheat-sheet.html", viewport={"width": 733, "height": 1062})
+    pdf = page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type /Page\b", pdf)) == 1
+    (width, height), *_ = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
+    assert (round(float(width)), round(float(height))) == (595, 842)
+    page.emulate_media(media="print")
+    tables = page.locator("article .table-wrapper")
+    is_too_wide = "all => all.map(each => each.scrollWidth > each.clientWidth + 1)"
+    assert set(tables.evaluate_all(is_too_wide)) == {False}
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_follow_the_systems_theme_and_can_change_it(open_page: Open, scheme: str):
     page = open_page(f"en/{LESSON}", color_scheme=scheme)
