@@ -24,6 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -157,17 +158,24 @@ class Cells(Mapping[str, ExecutedCell]):
         names = self._names
         *statements, last = ast.parse(cell.source).body
         value = None
-        with redirect_stdout(io.StringIO()) as printed:
+        figures: list[Any] = []
+
+        def close_figures() -> None:
+            figures.extend(plt.figure(number) for number in plt.get_fignums())
+            plt.close("all")
+
+        # As in a notebook, a figure that is shown is closed.
+        show = patch.object(plt, "show", close_figures)
+        with show, redirect_stdout(io.StringIO()) as printed:
             if isinstance(last, ast.Expr):
                 exec(compile(ast.Module(statements, []), cell.name, "exec"), names)
                 value = eval(compile(ast.Expression(last.value), cell.name, "eval"), names)
             else:
                 exec(cell.source, names)
-        figures = [plt.figure(number) for number in plt.get_fignums()]
+        close_figures()
         self._executed[cell.name] = ExecutedCell(
             cell.source, value, printed.getvalue(), figures, dict(names)
         )
-        plt.close("all")
 
 
 @pytest.fixture(scope="module")

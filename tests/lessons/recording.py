@@ -17,6 +17,8 @@ class Recording:
         self._before = dict(shell.user_ns)
         self._names = dict(shell.user_ns)
         self._figures: list[Any] = []
+        self._shown: list[Any] = []  # before the cell's end
+        self._pyplot: Any = None
         shell.events.register("pre_run_cell", self._start_cell)
         # This runs before Jupyter's own function, which shows all figures and closes them.
         shell.events.register("post_execute", self._record_figures)
@@ -24,10 +26,23 @@ class Recording:
 
     def _start_cell(self, _info: Any) -> None:
         self._before = dict(self._variables)
+        self._shown = []
+        if self._pyplot is None and (pyplot := sys.modules.get("matplotlib.pyplot")):
+            self._pyplot = pyplot
+            self._record_shown_figures(pyplot.show)
+
+    def _record_shown_figures(self, show: Any) -> None:
+        """Record the figures that a cell shows before its end, since Jupyter then closes them."""
+
+        def record_and_show(*args: Any, **kwargs: Any) -> Any:
+            self._shown += _list_figures(self._pyplot)
+            return show(*args, **kwargs)
+
+        self._pyplot.show = record_and_show
 
     def _record_figures(self) -> None:
         if pyplot := sys.modules.get("matplotlib.pyplot"):
-            self._figures = [pyplot.figure(number) for number in pyplot.get_fignums()]
+            self._figures = [*dict.fromkeys([*self._shown, *_list_figures(pyplot)])]
 
     def _record_cell(self, result: Any) -> None:
         source = result.info.raw_cell
@@ -56,3 +71,8 @@ class Recording:
             for name, value in self._variables.items()
             if self._before.get(name, nothing) is not value
         }
+
+
+def _list_figures(pyplot: Any) -> list[Any]:
+    """Return the figures that are open."""
+    return [pyplot.figure(number) for number in pyplot.get_fignums()]

@@ -40,6 +40,7 @@ NAMES = {
     "Mistral",
     "Top-k",
     "Top-p",
+    "Transformer",
     "cos",
     "logits",
     "min-p",

@@ -163,6 +163,7 @@ class Adapter(ABC):
     Block: Any
     CALL_METHOD = "forward"
     Embedding: Any
+    RMSNorm: Any = None  # the framework's layer, if it has one
     Linear: Any
     # Gradient descent by hand, if D2L has chapters on it in this framework.
     descent: Descent | None = None
@@ -179,6 +180,7 @@ class Adapter(ABC):
     CAN_REPLACE_TYPE = True  # whether a layer's attribute may become a layer of another type
     DROPS_INPUTS = False  # whether dropout applies to the first recurrent layer's input, too
     NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
+    RMS_EPSILON = 1e-6  # what RMSNorm adds to the mean square
     # In a lesson's models: the possible names of the last layer, and what precedes a layer's number
     # in its path.
     OUTPUT_NAMES = ("output",)
@@ -560,6 +562,38 @@ class Adapter(ABC):
     def lesson_logits(self, model: Any, tokens: NDArray[Any]) -> NDArray[Any]:
         """Return a language model's logits for whole texts."""
         return np.asarray(self.layer(model)(tokens))
+
+    def lesson_block(
+        self, names: dict[str, Any], *args: Any, inputs: Iterable[NDArray[Any]], **options: Any
+    ) -> Any:
+        """Make a block of a lesson's class, with random parameters.
+
+        An option that is a string is the name of one of the lesson's classes, or of the framework's.
+        """
+        for name, option in options.items():
+            if isinstance(option, str):
+                options[name] = names[option] if option in names else getattr(self, option)
+        layer = self.layer(names["TransformerBlock"](*args, **options))
+        layer.randomize(*inputs)
+        return layer
+
+    def lesson_call(self, layer: Any, *inputs: NDArray[Any]) -> NDArray[Any]:
+        """Return what a block of ``lesson_block`` makes of its inputs."""
+        return np.asarray(layer(*inputs))
+
+    def lesson_parts(self, model: Any, paths: Iterable[str]) -> dict[str, Arrays]:
+        """Return the parameters of parts of a model, or of a block of ``lesson_block``, by their paths."""
+        layer = model if isinstance(model, Layer) else self.layer(model)
+        last = [name for name in self.OUTPUT_NAMES if hasattr(layer.layer, name)]
+        names = {"output": last[0]} if last else {}
+        return {path: layer.parameters(names.get(path, path)) for path in paths}
+
+    def lesson_translate(
+        self, names: dict[str, Any], model: Any, source: NDArray[Any]
+    ) -> list[NDArray[Any]]:
+        """Return the tokens that a lesson's translator writes, and the logits."""
+        tokens = self.tensor(source.astype(self.INTEGER_DTYPE))
+        return self.to_numpy(names["translate"](model, tokens))
 
     def lesson_matrices(self, names: dict[str, Any], layer: str, matrices: Iterable[str]) -> Arrays:
         """Return a layer's matrices by name."""

@@ -5,14 +5,23 @@ from typing import Any
 
 import numpy as np
 
-from tests.lessons.java.values import Code, JavaObject, Names, render_literal
+from tests.lessons.java.values import Code, JavaObject, Names, render_literal, to_camel_case
 
 Arrays = dict[str, np.ndarray]
 MANAGER = Code("manager")
+RANDOMIZE = """
+for (var each : testedBlock.getParameters().values()) {
+    manager.randomNormal(each.getArray().getShape()).mul(0.5f).copyTo(each.getArray());
+}
+"""
 PROJECTIONS = "W_q", "W_k", "W_v", "W_o"
 
 
 class Adapter:
+    NORM_EPSILON = 1e-5  # what layer normalization adds to the variance
+    RMS_EPSILON = 1e-6  # what RMSNorm adds to the mean square
+    INTEGER_DTYPE = "int64"
+
     def __init__(self) -> None:
         self._drawn: dict[tuple[Any, ...], list[np.ndarray]] = {}
 
@@ -162,3 +171,63 @@ class Adapter:
         matrices = arrays.reshape(-1, len(PROJECTIONS), *arrays.shape[1:])
         projections = [dict(zip(PROJECTIONS, layer.mT, strict=True)) for layer in matrices]
         return self.lesson_weights(model, tables), projections
+
+    @staticmethod
+    def lesson_block(
+        names: Names,
+        num_hiddens: int,
+        num_heads: int,
+        *,
+        inputs: Iterable[np.ndarray],
+        reads_memory: bool = False,
+        **options: Any,
+    ) -> JavaObject:
+        """Make a block of the lesson's class, with random parameters."""
+        options |= {"num_hiddens": num_hiddens, "num_heads": num_heads}
+        changes = "".join(
+            f"options.{to_camel_case(name)} = {_render_option(option)};"
+            for name, option in options.items()
+        )
+        made = f"makeOptions(options -> {{ {changes} }}), {render_literal(reads_memory)}"
+        names.java.run(f"var testedBlock = new TransformerBlock({made}); {RANDOMIZE}")
+        return names.java.get("testedBlock")
+
+    @staticmethod
+    def lesson_call(layer: JavaObject, *inputs: np.ndarray) -> np.ndarray:
+        return np.asarray(layer(*inputs))
+
+    @staticmethod
+    def lesson_parts(model: JavaObject, paths: Iterable[str]) -> dict[str, Arrays]:
+        paths = [*paths]
+        fields = [to_camel_case(path) for path in paths]
+        for i, path in enumerate(paths):
+            owner, _, name = path.rpartition(".")
+            if owner.endswith("network"):  # of a type without fields
+                is_gated = f"{owner}.gate" in paths
+                place = ["gate", "dense1", "dense2"].index(name) - (not is_gated)
+                fields[i] = f"{to_camel_case(owner)}.getChildren().valueAt({place})"
+        arrays = model.parameters(*fields)
+        return {path: _name_arrays(path, part) for path, part in zip(paths, arrays, strict=True)}
+
+    @staticmethod
+    def lesson_translate(names: Names, model: JavaObject, source: np.ndarray) -> list[np.ndarray]:
+        uses_cache = True
+        return [*names["translate"](model, source.astype("int64"), uses_cache)]
+
+
+def _render_option(option: Any) -> str:
+    if not isinstance(option, str):
+        return render_literal(option)
+    if option == "UnscaledAttention":
+        return f"{option}::new"
+    return f"n -> new {option}({'' if option.startswith('No') else 'n'})"
+
+
+def _name_arrays(path: str, arrays: list[np.ndarray]) -> Arrays:
+    """Name a part's arrays as in other frameworks."""
+    name = path.rpartition(".")[2]
+    if "norm" in name:
+        return dict(zip(("gamma", "beta"), arrays, strict=False))
+    if name.endswith(("embedding", "position")):
+        return {"table": arrays[0]}
+    return dict(zip(("weight", "bias"), [arrays[0].T, *arrays[1:]], strict=False))

@@ -117,7 +117,7 @@ class Layer(adapter.Layer):
     def parameters(self, path: str) -> adapter.Arrays:
         names = {"kernel": "weight", "embedding": "table", "scale": "gamma"}
         part = {names.get(name, name): np.asarray(x) for name, x in self.part(path).items()}
-        return part | {"beta": part["bias"]} if "gamma" in part else part
+        return part | {"beta": part["bias"]} if {"gamma", "bias"} <= part.keys() else part
 
     def gates(self, path: str) -> list[reference.Gates]:
         # The layer around Flax's cells has no parameters itself, so "rnn.rnn" is "rnn".
@@ -225,6 +225,7 @@ class Adapter(adapter.Adapter):
     CAST_DTYPE = "float64"  # Flax computes in the wider dtype
     ACCEPTS_NUMPY = True
     NORM_EPSILON = 1e-6
+    RMSNorm = nn.RMSNorm
     LAYERS_PREFIX = "layers_"
     ADDNORM_ARGS = (0.0,)
     FEATURES_ARGS = ()  # Flax's layers take their sizes from their input
@@ -410,6 +411,25 @@ class Adapter(adapter.Adapter):
     ) -> adapter.Arrays:
         parameters = names["variables"]["params"]
         return {name: np.asarray(parameters[name]["kernel"]) for name in matrices}
+
+    def lesson_call(self, layer: Layer, *inputs: NDArray[Any]) -> NDArray[Any]:
+        output, *_ = layer.layer.apply(layer.variables, *layer.to_tensors(inputs))
+        return np.asarray(output)
+
+    def lesson_parts(self, model: Any, paths: Iterable[str]) -> dict[str, adapter.Arrays]:
+        # In Flax, the names of a block's options are taken.
+        names = {"attention": "self_attention", "network": "feed_forward"}
+        renamed = {
+            path: ".".join(names.get(part, part) for part in path.split(".")) for path in paths
+        }
+        model = model if isinstance(model, Layer) else _bind(model)
+        parts = super().lesson_parts(model, renamed.values())
+        return {path: parts[name] for path, name in renamed.items()}
+
+    def lesson_translate(
+        self, names: dict[str, Any], model: Any, source: NDArray[Any]
+    ) -> list[NDArray[Any]]:
+        return to_numpy(names["translate"](model, source.astype("int32")))
 
     def lesson_start(self, model: Any) -> NDArray[Any]:
         return super().lesson_start(_bind(model))

@@ -59,6 +59,8 @@ class Layer(adapter.Layer):
         weight = self.to_numpy(layer.weight)
         if isinstance(layer, nn.Embedding):
             return {"table": weight}
+        if isinstance(layer, nn.RMSNorm):
+            return {"gamma": weight}
         if isinstance(layer, nn.LayerNorm):
             return {"gamma": weight, "beta": self.to_numpy(layer.bias)}
         bias = {"bias": self.to_numpy(layer.bias)} if "bias" in layer else {}
@@ -94,6 +96,7 @@ def load_projections(layer: nn.Module, weights: adapter.Arrays) -> None:
 class Adapter(adapter.Adapter):
     d2l, layer = d2l, Layer
     Block, Embedding, Linear = nn.Module, nn.Embedding, nn.Linear
+    RMSNorm, RMS_EPSILON = nn.RMSNorm, 1e-5
     seed = staticmethod(mx.random.seed)
     CALL_METHOD = "__call__"
     CAST_DTYPE = "float64"  # MLX computes in the wider dtype

@@ -63,6 +63,8 @@ class Layer(adapter.Layer):
         layer = self.part(path)
         if isinstance(layer, nn.LayerNorm):
             return {name: self.to_numpy(getattr(layer, name).data()) for name in ("gamma", "beta")}
+        if hasattr(layer, "scale"):  # an RMSNorm of a lesson
+            return {"gamma": self.to_numpy(layer.scale.data())}
         weight = self.to_numpy(layer.weight.data())
         if isinstance(layer, nn.Embedding):
             return {"table": weight}

@@ -62,6 +62,8 @@ class Layer(adapter.Layer):
         weight = self.to_numpy(layer.weight)
         if isinstance(layer, nn.Embedding):
             return {"table": weight}
+        if not hasattr(layer, "bias"):  # an RMSNorm
+            return {"gamma": weight}
         if isinstance(layer, nn.LayerNorm):
             return {"gamma": weight, "beta": self.to_numpy(layer.bias)}
         bias = {} if layer.bias is None else {"bias": self.to_numpy(layer.bias)}

@@ -55,6 +55,8 @@ class Layer(adapter.Layer):
         weight = self.to_numpy(layer.weight)
         if isinstance(layer, nn.Embedding):
             return {"table": weight}
+        if not hasattr(layer, "bias"):  # an RMSNorm
+            return {"gamma": weight}
         if isinstance(layer, nn.LayerNorm):
             return {"gamma": weight, "beta": self.to_numpy(layer.bias)}
         bias = {} if layer.bias is None else {"bias": self.to_numpy(layer.bias)}
@@ -90,6 +92,7 @@ def load_projections(layer: nn.Module, weights: adapter.Arrays | None) -> Layer:
 class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, Descent()
     Block, Embedding, Linear = nn.Module, nn.Embedding, nn.Linear
+    RMSNorm = nn.RMSNorm
     seed = staticmethod(torch.manual_seed)
     INTEGER_DTYPE = "int64"
     REPEAT_TILES, MESHGRID_INDEXING = True, "ij"

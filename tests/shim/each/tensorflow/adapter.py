@@ -63,7 +63,7 @@ class Layer(adapter.Layer):
 
     def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
-        names = {"kernel": "weight", "embeddings": "table"}
+        names = {"kernel": "weight", "embeddings": "table", "scale": "gamma"}
         variables = {short_name(variable): variable for variable in layer.trainable_variables}
         return {names.get(name, name): variable.numpy() for name, variable in variables.items()}
 
@@ -94,6 +94,7 @@ def load_projections(layer: keras.layers.Layer, weights: adapter.Arrays) -> None
 class Adapter(adapter.Adapter):
     d2l, layer, descent = d2l, Layer, Descent()
     Block, Embedding = keras.layers.Layer, keras.layers.Embedding
+    RMSNorm = getattr(keras.layers, "RMSNormalization", None)  # Keras 2 has none
     seed = staticmethod(tf.random.set_seed)
     CALL_METHOD = "call"
     CAST_DTYPE = "float32"
