@@ -27,8 +27,18 @@ from d2l_compat.jax.training import *
 from d2l_compat.jax.transformer import *
 
 # Imported when one of their names is first used.
-LAZY_MODULES = ("generation", "linear_attention", "models", "recurrent", "resnet")
+LAZY_MODULES = (
+    "blocks",
+    "conversion",
+    "generation",
+    "linear_attention",
+    "models",
+    "recurrent",
+    "resnet",
+)
 if TYPE_CHECKING:
+    from d2l_compat.jax.blocks import *
+    from d2l_compat.jax.conversion import *
     from d2l_compat.jax.generation import *
     from d2l_compat.jax.linear_attention import *
     from d2l_compat.jax.models import *

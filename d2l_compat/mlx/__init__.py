@@ -27,8 +27,15 @@ from d2l_compat.mlx.tensors import *
 from d2l_compat.mlx.training import *
 from d2l_compat.mlx.transformer import *
 
-LAZY_MODULES = ("generation", "linear_attention")  # imported when one of their names is first used
+LAZY_MODULES = (  # imported when one of their names is first used
+    "blocks",
+    "conversion",
+    "generation",
+    "linear_attention",
+)
 if TYPE_CHECKING:
+    from d2l_compat.mlx.blocks import *
+    from d2l_compat.mlx.conversion import *
     from d2l_compat.mlx.generation import *
     from d2l_compat.mlx.linear_attention import *
 

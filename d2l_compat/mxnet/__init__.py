@@ -38,8 +38,10 @@ npx.set_np()
 LAZY_MODULES = (  # imported when one of their names is first used
     "adversarial",
     "bert",
+    "blocks",
     "boxes",
     "classification",
+    "conversion",
     "generation",
     "linear",
     "linear_attention",
@@ -56,8 +58,10 @@ LAZY_MODULES = (  # imported when one of their names is first used
 if TYPE_CHECKING:
     from d2l_compat.mxnet.adversarial import *
     from d2l_compat.mxnet.bert import *
+    from d2l_compat.mxnet.blocks import *
     from d2l_compat.mxnet.boxes import *
     from d2l_compat.mxnet.classification import *
+    from d2l_compat.mxnet.conversion import *
     from d2l_compat.mxnet.generation import *
     from d2l_compat.mxnet.linear import *
     from d2l_compat.mxnet.linear_attention import *

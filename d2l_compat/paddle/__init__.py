@@ -34,8 +34,10 @@ from d2l_compat.paddle.transformer import *
 
 LAZY_MODULES = (  # imported when one of their names is first used
     "bert",
+    "blocks",
     "boxes",
     "classification",
+    "conversion",
     "generation",
     "linear",
     "linear_attention",
@@ -49,8 +51,10 @@ LAZY_MODULES = (  # imported when one of their names is first used
 )
 if TYPE_CHECKING:
     from d2l_compat.paddle.bert import *
+    from d2l_compat.paddle.blocks import *
     from d2l_compat.paddle.boxes import *
     from d2l_compat.paddle.classification import *
+    from d2l_compat.paddle.conversion import *
     from d2l_compat.paddle.generation import *
     from d2l_compat.paddle.linear import *
     from d2l_compat.paddle.linear_attention import *

@@ -37,8 +37,10 @@ from d2l_compat.tensorflow.transformer import *
 
 LAZY_MODULES = (  # imported when one of their names is first used
     "adversarial",
+    "blocks",
     "boxes",
     "classification",
+    "conversion",
     "generation",
     "linear",
     "linear_attention",
@@ -49,8 +51,10 @@ LAZY_MODULES = (  # imported when one of their names is first used
 )
 if TYPE_CHECKING:
     from d2l_compat.tensorflow.adversarial import *
+    from d2l_compat.tensorflow.blocks import *
     from d2l_compat.tensorflow.boxes import *
     from d2l_compat.tensorflow.classification import *
+    from d2l_compat.tensorflow.conversion import *
     from d2l_compat.tensorflow.generation import *
     from d2l_compat.tensorflow.linear import *
     from d2l_compat.tensorflow.linear_attention import *

@@ -28,8 +28,10 @@ from d2l_compat.torch.transformer import *
 LAZY_MODULES = (  # imported when one of their names is first used
     "adversarial",
     "bert",
+    "blocks",
     "boxes",
     "classification",
+    "conversion",
     "generation",
     "hpo",
     "linear",
@@ -46,8 +48,10 @@ LAZY_MODULES = (  # imported when one of their names is first used
 if TYPE_CHECKING:
     from d2l_compat.torch.adversarial import *
     from d2l_compat.torch.bert import *
+    from d2l_compat.torch.blocks import *
     from d2l_compat.torch.boxes import *
     from d2l_compat.torch.classification import *
+    from d2l_compat.torch.conversion import *
     from d2l_compat.torch.generation import *
     from d2l_compat.torch.hpo import *
     from d2l_compat.torch.linear import *

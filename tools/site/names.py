@@ -16,6 +16,8 @@ MODULES = (
     "generation",
     "linear_attention",
     "transformer",
+    "blocks",
+    "conversion",
     "seq2seq",
     "training",
     "counting",

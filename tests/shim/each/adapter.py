@@ -74,13 +74,18 @@ class Layer(ABC):
         """Return the gradients of sum(direction * output) with respect to each floating-point argument."""
 
     @abstractmethod
-    def randomize(self, *inputs: Any) -> None:
+    def randomize(self, *inputs: Any, **kwargs: Any) -> None:
         """Call the layer once, then draw every parameter at random, biases and scales too."""
 
     @property
     @abstractmethod
     def parameter_names(self) -> list[str]:
         """The names of all parameters."""
+
+    @property
+    @abstractmethod
+    def num_parameters(self) -> int:
+        """How many numbers all parameters have."""
 
     @abstractmethod
     def parameters(self, path: str) -> Arrays:
@@ -126,6 +131,18 @@ class CachedLayer:
 
     def reset(self) -> None:
         self.cache.reset()
+
+
+class CachedDecoder:
+    """A decoder with a cache for each block, called with the next tokens."""
+
+    def __init__(self, layer: Layer, caches: Any) -> None:
+        self.layer, self.caches = layer, caches
+
+    def __call__(
+        self, tokens: NDArray[Any], valid_lens: NDArray[Any] | None = None, **memory: Any
+    ) -> NDArray[Any]:
+        return self.layer(tokens, valid_lens, caches=self.caches, **memory)  # type: ignore[no-any-return]
 
 
 class StatefulLayer:
@@ -332,6 +349,60 @@ class Adapter(ABC):
 
     def make_cache(self, layer: Layer, batch_size: int, max_len: int) -> "CachedLayer":
         return CachedLayer(layer, layer.layer.make_cache(batch_size, max_len))
+
+    def build_block(self, *args: Any, dtype: str = "float64", **options: Any) -> Layer:
+        """Make a ``TransformerBlock``."""
+        return self.with_dtype(self.d2l.TransformerBlock(*args, **options), dtype)
+
+    def with_dtype(self, layer: Any, dtype: str) -> Layer:
+        """Return a layer whose parameters have this dtype."""
+        raise NotImplementedError
+
+    def build_block_encoder(
+        self, vocab_size: int, num_blks: int, options: dict[str, Any], **model: Any
+    ) -> Layer:
+        """Make a ``BlockEncoder`` in float64, of blocks of 16 features, 4 heads and a network of 24."""
+        blocks = [self.d2l.TransformerBlock(16, 4, 24, **options) for _ in range(num_blks)]
+        return self.with_dtype(self.d2l.BlockEncoder(vocab_size, blocks, **model), "float64")
+
+    def build_block_decoder(
+        self, vocab_size: int, num_blks: int, options: dict[str, Any], **model: Any
+    ) -> Layer:
+        """Make a ``BlockDecoder`` as in ``build_block_encoder``."""
+        options = {"causal": True} | options
+        blocks = [self.d2l.TransformerBlock(16, 4, 24, **options) for _ in range(num_blks)]
+        return self.with_dtype(self.d2l.BlockDecoder(vocab_size, blocks, **model), "float64")
+
+    def make_caches(self, layer: Layer, batch_size: int, max_len: int) -> CachedDecoder:
+        return CachedDecoder(layer, layer.layer.make_caches(batch_size, max_len))
+
+    def build_block_seq2seq(self, vocab_size: int) -> Layer:
+        """Make a ``BlockSeq2Seq`` of one block in the encoder and one in the decoder."""
+        d2l = self.d2l
+        encoder = d2l.BlockEncoder(vocab_size, [d2l.TransformerBlock(16, 4, 24)])
+        block = d2l.TransformerBlock(16, 4, 24, causal=True, cross_attention=True)
+        decoder = d2l.BlockDecoder(vocab_size, [block])
+        return self.layer(d2l.BlockSeq2Seq(encoder, decoder, tgt_pad=0, lr=0.01))
+
+    def block_args(self, width: int, ffn: int, heads: int) -> tuple[Any, ...]:
+        """Return the arguments of D2L's ``TransformerEncoderBlock``, without dropout."""
+        return width, ffn, heads, 0.0
+
+    def convert_weights(self, source: Layer, target: Layer) -> None:
+        self.d2l.convert_weights(source.layer, target.layer)
+
+    def predict_with_blocks(
+        self, model: Layer, batch: tuple[NDArray[Any], ...], num_steps: int
+    ) -> tuple[NDArray[Any], Any]:
+        """Return tokens (batch, steps) and attention weights from ``BlockSeq2Seq.predict_step``."""
+        tensors = tuple(map(self.tensor, batch))
+        arguments = tensors, self.d2l.cpu(), num_steps, True
+        tokens, weights = model.layer.predict_step(*arguments)
+        return self.to_numpy(tokens), self.to_numpy(weights)
+
+    def predict_function(self, decoder: CachedDecoder) -> Callable[[Any, Any], Any]:
+        """Return the function that ``generate`` calls."""
+        return lambda tokens, lens: self.tensor(decoder(self.to_numpy(tokens), self.to_numpy(lens)))
 
     @abstractmethod
     def build_linear_attention(

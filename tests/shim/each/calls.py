@@ -74,6 +74,8 @@ INPUTS: dict[str, tuple[Any, ...]] = {
     "MaskLM": (X, POSITIONS),
     "AddNorm": (X, X),
     "AdditiveAttention": (X, X, X, LENS),
+    "BlockDecoder": (TOKENS, LENS),
+    "BlockEncoder": (TOKENS, LENS),
     "CausalSelfAttention": (X, LENS),
     "DotProductAttention": (X, X, X, LENS),
     "GRU": (X,),
@@ -83,10 +85,20 @@ INPUTS: dict[str, tuple[Any, ...]] = {
     "PositionalEncoding": (X,),
     "RotaryEncoding": (X,),
     "Seq2SeqEncoder": (TOKENS,),
+    "TransformerBlock": (X, LENS),
     "TransformerEncoder": (TOKENS, LENS),
     "TransformerEncoderBlock": (X, LENS),
 }
+
+
+def blocks(**options: Any) -> Lazy:
+    return Lazy(lambda adapter: [adapter.d2l.TransformerBlock(8, 2, 16, **options)])
+
+
 LAYER_ARGS: dict[str, tuple[Any, ...]] = {
+    "BlockDecoder": (7, blocks(causal=True)),
+    "BlockEncoder": (7, blocks()),
+    "TransformerBlock": (8, 2, 16, 0.0),
     "BERTEncoder": (7, 8, 16, 2, 1, 0.0, 6),
     "BERTModel": (7, 8, 16, 2, 1, 0.0, 6),
     "MaskLM": (7, 6),
@@ -133,7 +145,8 @@ def layer_args(adapter: Adapter, name: str, form: str = "short") -> tuple[Any, .
         has_num_inputs = "num_inputs" in signature(adapter.d2l.GRU).parameters
         return (8, 6, 2, 0.0) if has_num_inputs else (6, 2, 0.0)
     args = LAYER_ARGS[name] if name in LAYER_ARGS else adapter.layer_args[name]
-    return args if isinstance(args, tuple) else args[form]
+    args = args if isinstance(args, tuple) else args[form]
+    return tuple(resolve(adapter, x) for x in args)
 
 
 def direct_call(name: str, *args: Any) -> Call:
@@ -396,6 +409,8 @@ GOOD_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "SuccessiveHalvingScheduler": (instance("HPOSearcher"), 2, 1, 4, 1),
     "SyntheticRegressionData": (tensor([2, -3.4], "float32"), 4.2, 0.1, 4, 2, 2),
     "Seq2Seq": (ENCODER, DECODER, 1, 0.01),
+    "BlockSeq2Seq": (instance("BlockEncoder", 7, blocks()), DECODER, 1, 0.01),
+    "count_transformer_parameters": (7, 2, 8, 2, 16),
     "Trainer": (2, 0, 1.0),
     "Vocab": ([["a", "b"], ["a"]], 0, ["<pad>"]),
     "RandomGenerator": ([2, 3, 4],),
@@ -561,6 +576,14 @@ CALLS: dict[str, Call] = {
         lambda adapter: layer_call("CausalSelfAttention")[0](adapter).make_cache,
         lambda adapter: (2, 6),
     ),
+    "TransformerBlock.make_cache": (
+        lambda adapter: layer_call("TransformerBlock")[0](adapter).make_cache,
+        lambda adapter: (2, 6),
+    ),
+    "BlockDecoder.make_caches": (
+        lambda adapter: layer_call("BlockDecoder")[0](adapter).make_caches,
+        lambda adapter: (2, 6),
+    ),
     "LinearAttention.make_state": (
         lambda adapter: layer_call("LinearAttention")[0](adapter).make_state,
         lambda adapter: (2,),
@@ -721,6 +744,7 @@ SKIPPED = {
     name: reason
     for reason, names in {
         "abstract": "AttentionDecoder Decoder Encoder HPOScheduler HPOSearcher",
+        "weights are converted in test_blocks.py": "convert_weights",
         "not callable": "DATA_HUB DATA_URL VOC_CLASSES VOC_COLORMAP",
         "any argument is stored": "DataModule HyperParameters Module LinearRegression",
         "an alias of TransformerEncoderBlock": "EncoderBlock",

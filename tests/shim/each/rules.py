@@ -95,15 +95,21 @@ COUNTS = """
     load_data_fashion_mnist.resize load_data_nmt.num_examples num_tokens top_k window
 """
 COUNTS_FROM_0 = """
-    CausalSelfAttention.num_sinks K min_freq num_gpus num_noise_words num_preds num_sinks offset
+    CausalSelfAttention.num_sinks K learned_positions min_freq num_gpus num_noise_words num_preds num_sinks offset
     SyntheticRegressionData.num_val check_len.n hit_and_auc.k print_ranges.digits
 """
+FLAGS = "bias causal cross_attention norm_first output rope use_bias"
 SHARES = "iou_threshold nms_threshold pos_threshold"
 INTEGER_FROM_0, INTEGER_FROM_1 = "an integer of at least 0", "an integer of at least 1"
 TEMPERATURE = "a number above 0; for greedy decoding, top_k=1"
 LAYER_OR_FUNCTION = "a layer or a function"
 VOCABULARY = "a vocabulary, such as a Vocab"
 DEVICES = "a list of devices, at least one"
+MEMORY = "a block with cross-attention, and only such a block, reads a memory"
+BLOCK_LISTS = {
+    f"a list of TransformerBlock with causal={causal}": f"{name}.blocks"
+    for name, causal in (("BlockDecoder", True), ("BlockEncoder", False))
+}
 
 # fmt: off
 WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] = [
@@ -119,7 +125,7 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
         "a probability, from 0 to 1": "dropout",
         "a number": """learning_rate sigma bot_mul eps SGD.lr sgd.lr train_ch3.lr train_ch6.lr
         train_ch8.lr train_seq2seq.lr""",
-        "a number above 0": "theta ls prefact",
+        "a number above 0": "theta ls prefact norm_epsilon",
         TEMPERATURE: "temperature",
         "a number above 0 and at most 1": "top_p min_p",
         "a finite number above 1": "base",
@@ -132,9 +138,10 @@ WRONG_TYPES: list[tuple[tuple[Any, ...], Callable[[Any], str], dict[str, str]]] 
     }),
     (("fast", True, None, OBJECT), show_value, {"a number above 0 and at most 1": "LinearAttention.decay"}),
     (("no", 1.5, (), OBJECT), type_name, {
-        "True or False": "bias use_bias rope causal is_train use_random_iter use_1x1conv",
+        "True or False": f"{FLAGS} is_train use_random_iter use_1x1conv",
     }),
-    ((1,), type_name, {"True or False": "bias use_bias rope causal"}),  # others accept 0 and 1
+    (NOT_LISTS, type_name, BLOCK_LISTS),
+    ((1,), type_name, {"True or False": FLAGS}),  # others accept 0 and 1
     (NOT_CALLABLES_OR_LISTS, show_value, {
         LAYER_OR_FUNCTION: """evaluator f f_grad forward_fn get_params init_state layer loss net net_D net_fn net_G
         objective predict trainer_fn updater train_2d.trainer""",
@@ -251,25 +258,37 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
         "a number from 0 to 1": SHARES,
         "a share, from 0 to 1": "valid_ratio test_ratio",
     }),
-    (numbers(0, -1, NAN), {"a number above 0": "theta ls prefact", "a finite number above 0": "position_scale"}),
+    (numbers(0, -1, NAN), {"a number above 0": "theta ls prefact norm_epsilon", "a finite number above 0": "position_scale"}),
     (numbers(0, -1, NAN, INFINITY), {TEMPERATURE: "temperature"}),
     (numbers(0, -0.5, 1.5, NAN), {"a number above 0 and at most 1": "top_p min_p LinearAttention.decay"}),
     ({"3 numbers": [0.5, 0.5, 0.5]}, {"one number, or 2, one per head": "LinearAttention.decay"}),
     (numbers(4), {"at most 3, the size of the vocabulary": "top_k"}),
     ({"3 with num_heads 2": 3}, {
-        "a divisor of num_heads, so that each serves equally many heads of queries": "CausalSelfAttention.num_kv_heads",
+        "a divisor of num_heads, so that each serves equally many heads of queries": """
+            CausalSelfAttention.num_kv_heads TransformerBlock.num_kv_heads count_transformer_parameters.num_kv_heads""",
     }),
-    ({"1 without a window": 1}, {"a window": "CausalSelfAttention.num_sinks"}),
+    ({"1 without a window": 1}, {"a window": "CausalSelfAttention.num_sinks TransformerBlock.num_sinks"}),
     (numbers(1, 0.5, NAN, INFINITY), {"a finite number above 1": "base"}),
     (numbers(-1, NAN), {"a number of at least 0": "gradient_clip_val", "a standard deviation of at least 0": "noise"}),
     (numbers(1e39), {"a number that float32 can represent": "value SyntheticRegressionData.b synthetic_data.b"}),
     ({"'x'": "x", "None": None, "3": 3}, {
         "'interleaved' or 'halves'": "layout",
+        "one of 'layer', 'rms'": "norm",
+        "one of 'relu', 'gelu', 'swiglu'": "activation",
         "'word' or 'char'": "tokenize.token",
         "'explicit' or 'implicit'": "feedback",
         "'random' or 'seq-aware'": "split_mode",
         "'FrozenLake-v1', the only environment": "make_env.name",
     }),
+    ({"'x'": "x", "3": 3}, {
+        "one of None, 'rope', 'alibi'": "TransformerBlock.positions",
+        "one of None, 'sinusoidal', 'learned'": "BlockEncoder.positions BlockDecoder.positions",
+    }),
+    ({"an empty list": []}, BLOCK_LISTS),
+    ({"0": [], "2": [None, None]}, {"a list of 1 caches, one for each block": "caches"}),
+    ({"a memory for a block without cross-attention": 1}, {MEMORY: "memory"}),
+    ({"lengths without a memory": 1}, {MEMORY: "memory_valid_lens"}),
+    ({"a cache for attention that is not causal": 1}, {"causal=True": "TransformerBlock.cache"}),
     ({"no examples": []}, {
         "at least one batch": "data_iter test_iter train_iter train_ranking.train_iter",
     }),
@@ -296,9 +315,11 @@ WRONG_VALUES: list[tuple[dict[str, Any], dict[str, str]]] = [
 
 # Defects of arrays.
 
-TOKENS = "BERTEncoder.tokens BERTModel.tokens Seq2SeqEncoder.X TransformerEncoder.X"
+TOKENS = "BERTEncoder.tokens BERTModel.tokens BlockDecoder.X BlockEncoder.X Seq2SeqEncoder.X TransformerEncoder.X"
 LENGTHS = "shape (2,), a length per example, or (2, 3), one per query"
-TEXT_LENGTHS = "CausalSelfAttention.valid_lens KVCache.append.valid_lens"
+TEXT_LENGTHS = """
+    BlockDecoder.valid_lens BlockEncoder.valid_lens CausalSelfAttention.valid_lens KVCache.append.valid_lens
+    TransformerBlock.valid_lens"""
 RANGES = {
     "tokens from 0 to 6, of a vocabulary of 7": f"{TOKENS}",
     "segments from 0 to 1, of two sentences": "segments",
@@ -315,7 +336,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "a tensor": f"""
             queries keys values DotProductAttention.score_bias MultiHeadAttention.score_bias
             {TOKENS} segments pred_positions MaskLM.X PositionWiseFFN.X NextSentencePred.X
-            PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X LinearAttention.X AddNorm.X AddNorm.Y
+            PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X LinearAttention.X TransformerBlock.X AddNorm.X AddNorm.Y
             inputs GRU.inputs GRU.X
             masked_softmax.X sequence_mask.X Y_hat squared_loss.y_hat squared_loss.y linreg.X
             linreg.w SyntheticRegressionData.w synthetic_data.w boxes boxes1 boxes2
@@ -335,7 +356,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
             DotProductAttention.score_bias MultiHeadAttention.score_bias""",
         "one floating-point dtype": """
             MaskLM.X PositionWiseFFN.X NextSentencePred.X PositionalEncoding.X RotaryEncoding.X
-            CausalSelfAttention.X LinearAttention.X AddNorm.X AddNorm.Y GRU.inputs GRU.X masked_softmax.X Y_hat squared_loss.y_hat
+            CausalSelfAttention.X LinearAttention.X TransformerBlock.X AddNorm.X AddNorm.Y GRU.inputs GRU.X masked_softmax.X Y_hat squared_loss.y_hat
             SyntheticRegressionData.w synthetic_data.w positive negative""",
         "X, w and b: one floating-point dtype": "linreg.X linreg.w",
         "cache, keys and values: one floating-point dtype": "KVCache.append.keys KVCache.append.values",
@@ -361,7 +382,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "2 dimensions (batch, predictions)": "pred_positions",
         "3 dimensions (batch, steps, vocab_size)": "pred",
         "3 dimensions (batch, steps, features)": """
-            MaskLM.X PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X LinearAttention.X""",
+            MaskLM.X PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X LinearAttention.X TransformerBlock.X""",
         "4 dimensions (batch, kv heads, steps, features)": "KVCache.append.keys KVCache.append.values",
         "queries: 3 dimensions (batch, queries, features)": "TransformerEncoderBlock.X",
         "3 dimensions (steps, batch, features)": "GRU.inputs GRU.X",
@@ -388,7 +409,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
     "a dimension more": {
         f"{LENGTHS}": "valid_lens",
         "shape (2,), a length per example": TEXT_LENGTHS,
-        "3 dimensions (batch, steps, features)": "CausalSelfAttention.X LinearAttention.X",
+        "3 dimensions (batch, steps, features)": "CausalSelfAttention.X LinearAttention.X TransformerBlock.X",
         "4 dimensions (batch, kv heads, steps, features)": "KVCache.append.keys KVCache.append.values",
         "an image (...)": "colormap feature",
     },
@@ -396,7 +417,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "at least one feature": "queries",
         f"{LENGTHS}": "valid_lens",
         "at least one feature, in the last dimension": """
-            MaskLM.X PositionWiseFFN.X NextSentencePred.X CausalSelfAttention.X LinearAttention.X""",
+            MaskLM.X PositionWiseFFN.X NextSentencePred.X CausalSelfAttention.X LinearAttention.X TransformerBlock.X""",
         "a last axis for the vocabulary": "logits",
         "shape (2,), a length per example": TEXT_LENGTHS,
         "shape (2, 2, steps, 4), to fit the cache": "KVCache.append.keys",
@@ -423,7 +444,8 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
         "X and Y: equal shapes": "AddNorm.X AddNorm.Y",
         "positive and negative: equal shapes": "positive negative",
         "valid_len: shape (3,), a length per example": "sequence_mask.X",
-        "valid_lens: shape (3,), a length per example": "CausalSelfAttention.X",
+        "valid_lens: shape (3,), a length per example": """
+            BlockDecoder.X BlockEncoder.X CausalSelfAttention.X TransformerBlock.X""",
         "shape (2,), a length per example": f"valid_len {TEXT_LENGTHS}",
         "shape (2, 2, steps, 4), to fit the cache": "KVCache.append.keys",
         "shape (2, 2, 3, 4), to fit the cache": "KVCache.append.values",
@@ -448,7 +470,7 @@ DEFECT_NEEDS: dict[str, dict[str, str]] = {
     },
     "a column more": {
         "a last dimension of 8": """
-            MaskLM.X PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X LinearAttention.X GRU.inputs GRU.X linreg.X""",
+            MaskLM.X PositionalEncoding.X RotaryEncoding.X CausalSelfAttention.X LinearAttention.X TransformerBlock.X GRU.inputs GRU.X linreg.X""",
         "shape (2, 2, steps, 4), to fit the cache": "KVCache.append.keys",
         "shape (2, 2, 3, 4), to fit the cache": "KVCache.append.values",
         "...: a last dimension of 8": "TransformerEncoderBlock.X",
@@ -497,7 +519,7 @@ UNCHECKED: dict[str, str] = {
     parameter: why
     for why, parameters in {
         "stored or passed on unchanged": """
-            RNNLM.lr RNNLMScratch.lr Seq2Seq.lr Seq2Seq.tgt_pad LeNet.lr LinearRegressionScratch.lr
+            BlockSeq2Seq.lr BlockSeq2Seq.tgt_pad RNNLM.lr RNNLMScratch.lr Seq2Seq.lr Seq2Seq.tgt_pad LeNet.lr LinearRegressionScratch.lr
             SoftmaxRegression.lr TrainCallback.device_name batch_axis hyperparams inter_mat
             padding_token sha1_hash states test_seq_iter train_ranking.candidates
             train_ranking.num_items train_ranking.num_users train_ranking.test_iter

@@ -92,27 +92,33 @@ class Layer(adapter.Layer):
             _, pull_back = jax.vjp(call, *floats)
             return [np.asarray(gradient) for gradient in pull_back(self.tensor(direction))]
 
-    def randomize(self, *inputs: Any) -> None:
+    def randomize(self, *inputs: Any, **kwargs: Any) -> None:
         rng = np.random.default_rng(0)
-        variables = self.variables
-        if variables is None:  # only their shapes are needed, so little is compiled
-            with enable_x64(True):
-                variables = jax.eval_shape(
-                    self.layer.init, next(self.keys), *self.to_tensors(inputs)
+        with enable_x64(True):
+            if self.variables is None:  # only their shapes are needed, so little is compiled
+                args = next(self.keys), *self.to_tensors(inputs)
+                self.variables = jax.eval_shape(
+                    self.layer.init, *args, **self.kwargs_to_tensors(kwargs)
                 )
-        self.variables = jax.tree.map(
-            lambda array: jax.numpy.asarray(rng.normal(0, 0.5, array.shape), array.dtype), variables
-        )
+            self.variables = jax.tree.map(
+                lambda x: jax.numpy.asarray(rng.normal(0, 0.5, x.shape), x.dtype), self.variables
+            )
 
     def part(self, path: str) -> dict[str, Any]:
         part = self.variables["params"]
-        for name in path.replace("blks.", "blks_").split("."):
+        # Our blocks are a field, which has the name of the argument.
+        blocks = "blocks_" if hasattr(self.layer, "blocks") else "blks_"
+        for name in path.replace("blks.", blocks).split("."):
             part = part["LayerNorm_0" if name == "ln" else name]
         return part
 
     @property
     def parameter_names(self) -> list[str]:
         return [keystr(path) for path, _ in tree_leaves_with_path(self.variables)]
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(array.size for array in jax.tree.leaves(self.variables))
 
     def parameters(self, path: str) -> adapter.Arrays:
         names = {"kernel": "weight", "embedding": "table", "scale": "gamma"}
@@ -158,6 +164,45 @@ class WithDtype(Layer):
         self.dtype = dtype
 
 
+def to_single(x: NDArray[Any]) -> NDArray[Any]:
+    return x.astype("float32") if x.dtype == "float64" else x
+
+
+def apply_block(
+    layer: nn.Module, training: bool, variables: Any, rngs: Any, inputs: Any, kwargs: Any
+) -> Any:
+    if training:
+        kwargs = kwargs | {"training": True}  # not every layer takes it
+    return layer.apply(variables, *inputs, rngs=rngs, **kwargs)
+
+
+class Block(WithDtype):
+    """A block, or a model of blocks, whose parameters are drawn in its dtype. Flax initializes them in float32.
+
+    Calls are jitted, which is faster than compiling each operation by itself.
+    """
+
+    apply_jitted = staticmethod(jax.jit(apply_block, static_argnums=(0, 1)))
+
+    def __call__(self, *inputs: Any, training: bool = False, **kwargs: Any) -> Any:
+        if self.variables is None:
+            singles, single_kwargs = jax.tree.map(to_single, (inputs, kwargs))
+            self._cast(jax.jit(self.layer.init)(next(self.keys), *singles, **single_kwargs))
+        rngs = {"dropout": next(self.keys)}
+        with enable_x64(True):
+            args = self.to_tensors(inputs), self.kwargs_to_tensors(kwargs)
+            return to_numpy(self.apply_jitted(self.layer, training, self.variables, rngs, *args))
+
+    def randomize(self, *inputs: Any, **kwargs: Any) -> None:
+        inputs, kwargs = jax.tree.map(to_single, (inputs, kwargs))
+        super().randomize(*inputs, **kwargs)
+        self._cast(self.variables)
+
+    def _cast(self, variables: Any) -> None:
+        with enable_x64(True):
+            self.variables = jax.tree.map(lambda x: x.astype(self.dtype), variables)
+
+
 def projection_variables(weights: adapter.Arrays | None) -> dict[str, Any] | None:
     """Return a layer's variables, or None if there are no weights."""
     if weights is None:
@@ -195,6 +240,24 @@ class CachedLayer(adapter.CachedLayer):
 
     def reset(self) -> None:
         self.cache = self.cache.reset()
+
+
+class CachedDecoder(adapter.CachedDecoder):
+    """A decoder with its newest caches, jitted as a :class:`CachedLayer` is."""
+
+    def __call__(
+        self, tokens: NDArray[Any], valid_lens: NDArray[Any] | None = None, **memory: Any
+    ) -> NDArray[Any]:
+        layer, cache = self.layer.layer, self.caches[0]
+        end = max(cache.lengths) + tokens.shape[1]
+        num_slots = end if cache.slots.is_rolling else cache.slots.size
+        fits = end <= min(num_slots, layer.max_len) and tokens.max() < layer.vocab_size
+        apply = Block.apply_jitted if fits else apply_block
+        with enable_x64(True):
+            kwargs = self.layer.kwargs_to_tensors(memory) | {"caches": self.caches}
+            args = self.layer.variables, {}, [tokens, valid_lens], kwargs
+            logits, self.caches = apply(layer, False, *args)
+        return np.asarray(logits)
 
 
 def apply_stateful(layer: nn.Module, variables: Any, X: Any, state: Any, **options: Any) -> Any:
@@ -273,6 +336,29 @@ class Adapter(adapter.Adapter):
     def make_cache(self, layer: Layer, batch_size: int, max_len: int) -> CachedLayer:
         with enable_x64(True):
             return CachedLayer(layer, layer.layer.make_cache(batch_size, max_len, layer.dtype))
+
+    def with_dtype(self, layer: nn.Module, dtype: str) -> Block:
+        return Block(layer, dtype, None)
+
+    def build_block_seq2seq(self, vocab_size: int) -> Block:
+        return self.with_dtype(super().build_block_seq2seq(vocab_size).layer, "float32")
+
+    def make_caches(self, layer: Layer, batch_size: int, max_len: int) -> CachedDecoder:
+        with enable_x64(True):
+            caches = layer.layer.make_caches(batch_size, max_len, layer.dtype)
+        return CachedDecoder(layer, caches)
+
+    def convert_weights(self, source: Layer, target: Layer) -> None:
+        with enable_x64(True):
+            params = d2l.convert_weights(source.layer, target.layer, source.variables["params"])
+        target.variables = {"params": params}
+
+    def predict_with_blocks(
+        self, model: Layer, batch: tuple[NDArray[Any], ...], num_steps: int
+    ) -> tuple[NDArray[Any], Any]:
+        params = model.variables["params"]
+        tokens, (weights, _) = model.layer.predict_step(params, batch, num_steps, True)
+        return self.to_numpy(tokens), self.to_numpy(weights)
 
     def build_linear_attention(
         self,

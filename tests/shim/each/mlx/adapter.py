@@ -45,14 +45,18 @@ class Layer(adapter.Layer):
 
         return self.to_numpy(mx.vjp(call, floats, [self.tensor(direction)])[1])
 
-    def randomize(self, *inputs: Any) -> None:
-        self(*inputs)
+    def randomize(self, *inputs: Any, **kwargs: Any) -> None:
+        self(*inputs, **kwargs)
         mx.random.seed(0)
         self.layer.apply(lambda array: (0.5 * mx.random.normal(array.shape)).astype(array.dtype))
 
     @property
     def parameter_names(self) -> list[str]:
         return [path for path, _ in tree_flatten(self.layer.parameters())]
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(array.size for _, array in tree_flatten(self.layer.parameters()))
 
     def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
@@ -141,6 +145,10 @@ class Adapter(adapter.Adapter):
         layer = d2l.CausalSelfAttention(*args, **kwargs)
         if weights is not None:
             load_projections(layer, weights)
+        layer.set_dtype(getattr(mx, dtype))
+        return Layer(layer)
+
+    def with_dtype(self, layer: nn.Module, dtype: str) -> Layer:
         layer.set_dtype(getattr(mx, dtype))
         return Layer(layer)
 

@@ -1,5 +1,6 @@
 """The adapter of d2l_compat.mxnet."""
 
+import math
 import warnings
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -47,10 +48,10 @@ class Layer(adapter.Layer):
         output.backward(self.tensor(direction))
         return [x.grad.asnumpy() for x in floats]
 
-    def randomize(self, *inputs: Any) -> None:
+    def randomize(self, *inputs: Any, **kwargs: Any) -> None:
         # Encoders are initialized already. MXNet's random initializers have single precision only.
         self.layer.initialize(init.Zero(), force_reinit=True)
-        self(*inputs)
+        self(*inputs, **kwargs)
         rng = np.random.default_rng(0)
         for parameter in self.layer.collect_params().values():
             parameter.set_data(self.tensor(rng.normal(0, 0.5, parameter.shape).astype("float32")))
@@ -59,12 +60,18 @@ class Layer(adapter.Layer):
     def parameter_names(self) -> list[str]:
         return [*self.layer.collect_params()]
 
+    @property
+    def num_parameters(self) -> int:
+        return sum(math.prod(x.shape) for x in self.layer.collect_params().values())
+
     def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
         if isinstance(layer, nn.LayerNorm):
             return {name: self.to_numpy(getattr(layer, name).data()) for name in ("gamma", "beta")}
         if hasattr(layer, "scale"):  # an RMSNorm of a lesson
             return {"gamma": self.to_numpy(layer.scale.data())}
+        if hasattr(layer, "gamma"):  # an RMSNorm of a block
+            return {"gamma": self.to_numpy(layer.gamma.data())}
         weight = self.to_numpy(layer.weight.data())
         if isinstance(layer, nn.Embedding):
             return {"table": weight}
@@ -100,6 +107,13 @@ def initialize_projections(layer: nn.Block, weights: adapter.Arrays | None) -> L
     for name, array in (weights or {}).items():
         getattr(getattr(layer, f"W_{name[2]}"), kinds[name[0]]).set_data(tensor(array.T))
     return Layer(layer)
+
+
+def initialize(layer: nn.Block) -> None:
+    """Initialize a layer that may be initialized already, as encoders are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        layer.initialize()
 
 
 class Adapter(adapter.Adapter):
@@ -160,6 +174,17 @@ class Adapter(adapter.Adapter):
         layer = d2l.CausalSelfAttention(*args, **kwargs)
         layer.cast(dtype)
         return initialize_projections(layer, weights)
+
+    def build(self, name: str, *args: Any, **kwargs: Any) -> Layer:
+        layer = super().build(name, *args, **kwargs)
+        if isinstance(layer.layer, nn.Block):
+            initialize(layer.layer)
+        return layer
+
+    def with_dtype(self, layer: nn.Block, dtype: str) -> Layer:
+        initialize(layer)
+        layer.cast(dtype)
+        return Layer(layer)
 
     def build_linear_attention(
         self,

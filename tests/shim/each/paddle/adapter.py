@@ -47,8 +47,8 @@ class Layer(adapter.Layer):
             paddle.set_flags({"FLAGS_check_nan_inf": False})
         return [gradient.numpy() for gradient in gradients]
 
-    def randomize(self, *inputs: Any) -> None:
-        self(*inputs)
+    def randomize(self, *inputs: Any, **kwargs: Any) -> None:
+        self(*inputs, **kwargs)
         paddle.seed(0)
         for parameter in self.layer.parameters():
             parameter.set_value(paddle.randn(parameter.shape, parameter.dtype) * 0.5)
@@ -56,6 +56,10 @@ class Layer(adapter.Layer):
     @property
     def parameter_names(self) -> list[str]:
         return [*dict(self.layer.named_parameters())]
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(parameter.size for parameter in self.layer.parameters())
 
     def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
@@ -145,6 +149,9 @@ class Adapter(adapter.Adapter):
         if weights is not None:
             load_projections(layer, weights)
         return Layer(layer)
+
+    def with_dtype(self, layer: nn.Layer, dtype: str) -> Layer:
+        return Layer(layer.to(dtype=dtype))
 
     def build_linear_attention(
         self,

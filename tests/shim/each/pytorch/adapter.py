@@ -40,8 +40,8 @@ class Layer(adapter.Layer):
             (output * self.tensor(direction)).sum().backward()
         return [x.grad.numpy() for x in floats]
 
-    def randomize(self, *inputs: Any) -> None:
-        self(*inputs)
+    def randomize(self, *inputs: Any, **kwargs: Any) -> None:
+        self(*inputs, **kwargs)
         torch.manual_seed(0)
         for parameter in self.layer.parameters():
             nn.init.normal_(parameter, std=0.5)
@@ -49,6 +49,10 @@ class Layer(adapter.Layer):
     @property
     def parameter_names(self) -> list[str]:
         return [*dict(self.layer.named_parameters())]
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.layer.parameters())
 
     def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
@@ -125,6 +129,9 @@ class Adapter(adapter.Adapter):
     ) -> Layer:
         layer = d2l.CausalSelfAttention(*args, **kwargs).to(getattr(torch, dtype))
         return load_projections(layer, weights)
+
+    def with_dtype(self, layer: nn.Module, dtype: str) -> Layer:
+        return Layer(layer.to(getattr(torch, dtype)))
 
     def build_linear_attention(
         self,

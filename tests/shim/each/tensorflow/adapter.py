@@ -50,8 +50,8 @@ class Layer(adapter.Layer):
         finally:
             tf.debugging.disable_check_numerics()
 
-    def randomize(self, *inputs: Any) -> None:
-        self(*inputs)
+    def randomize(self, *inputs: Any, **kwargs: Any) -> None:
+        self(*inputs, **kwargs)
         rng = np.random.default_rng(0)
         for variable in self.layer.trainable_variables:
             variable.assign(rng.normal(scale=0.5, size=variable.shape))
@@ -60,6 +60,10 @@ class Layer(adapter.Layer):
     def parameter_names(self) -> list[str]:
         # Keras 2 has no paths.
         return [getattr(weight, "path", weight.name) for weight in self.layer.weights]
+
+    @property
+    def num_parameters(self) -> int:
+        return int(self.layer.count_params())
 
     def parameters(self, path: str) -> adapter.Arrays:
         layer = self.part(path)
@@ -155,6 +159,25 @@ class Adapter(adapter.Adapter):
             layer.build((None, None, len(weights["W_q"])))
             load_projections(layer, weights)
         return Layer(layer)
+
+    def build_block(self, *args: Any, dtype: str = "float64", **options: Any) -> Layer:
+        return Layer(d2l.TransformerBlock(*args, dtype=dtype, **options))
+
+    def with_dtype(self, layer: keras.layers.Layer, dtype: str) -> Layer:
+        assert layer.compute_dtype == dtype  # a layer of Keras gets it when it is made
+        return Layer(layer)
+
+    def build_block_encoder(
+        self, vocab_size: int, num_blks: int, options: dict[str, Any], **model: Any
+    ) -> Layer:
+        dtype = {"dtype": "float64"}
+        return super().build_block_encoder(vocab_size, num_blks, options | dtype, **model, **dtype)
+
+    def build_block_decoder(
+        self, vocab_size: int, num_blks: int, options: dict[str, Any], **model: Any
+    ) -> Layer:
+        dtype = {"dtype": "float64"}
+        return super().build_block_decoder(vocab_size, num_blks, options | dtype, **model, **dtype)
 
     def build_linear_attention(
         self,

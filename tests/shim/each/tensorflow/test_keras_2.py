@@ -13,6 +13,7 @@ from tools.weave.lessons import ROOT
 # These tests pass with both versions.
 FILES = (
     "attention",
+    "blocks",
     "generation",
     "linear_attention",
     "models",
