@@ -49,7 +49,7 @@ JAVA   = $(if $(filter djl,$(FRAMEWORKS)),.venv/.java)
 OLDER  = .venv/d2l-0.17/.ready
 
 .DEFAULT_GOAL := notebooks
-.PHONY: notebooks test test-all test-code test-shim test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim book report agreement font lint format lab kernel site dist published env lock clean help
+.PHONY: notebooks test test-all test-code test-shim test-notebooks test-site test-elsewhere test-growth test-lowest mutants bench bench-notebooks bench-shim book report agreement conformance font lint format lab kernel site dist published env lock clean help
 
 notebooks: left-out $(READY) $(JAVA)  ## generate the notebooks and execute those that changed (the default); ALWAYS=1: all
 	@$(BIN)/python -m tools.project.documents
@@ -167,13 +167,16 @@ report: $(READY)  ## merge the reports of several machines in REPORTS, a folder,
 
 agreement: $(READY) $(JAVA)  ## compare all frameworks with the reference, and update the tables in docs/*/agreement.md
 	@test "$(sort $(FRAMEWORKS))" = "$(ALL)" || { echo "The table needs every framework: $(ALL)" >&2; exit 1; }
-	$(BIN)/python -m tests.shim.compare_frameworks
+	$(BIN)/python -m tests.shim.agreement
+
+conformance: $(READY)  ## ask every installed implementation of attention the cases of the conformance suite; DOCS=docs: update the tables
+	@$(BIN)/python -m d2l_compat.conformance $(if $(DOCS),--write-docs $(DOCS))
 
 font: $(READY)  ## make the font for Chinese text in figures from Noto Sans CJK, which must be installed
 	@$(BIN)/python -m tools.project.font
 
 # List the modules: those that mypy meets only in imports count as an installed package, which it does not check.
-SHARED = $(patsubst %.py,-m %,$(subst /,.,$(filter-out %/__init__.py,$(wildcard d2l_compat/*.py))))
+SHARED = $(patsubst %.py,-m %,$(subst /,.,$(filter-out %/__init__.py,$(wildcard d2l_compat/*.py d2l_compat/conformance/*.py))))
 lint: $(READY)  ## style (ruff) and types (mypy)
 	@$(BIN)/ruff check && $(BIN)/ruff format --check
 	@$(BIN)/ruff check --quiet --preview --select PLW1514  # encoding= for text, since the default depends on the system

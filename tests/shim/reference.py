@@ -196,33 +196,6 @@ def linear_weights(queries: ArrayLike, keys: ArrayLike, decay: float) -> Array:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def distance_rows(steps: int, far: int) -> NDArray[np.integer]:
-    """Return the row of each distance i - j in a table from -far to far, shape (steps, steps).
-
-    Distances beyond the table use its first or last row.
-    """
-    rows = np.zeros((steps, steps), int)
-    for i, j in np.ndindex(rows.shape):
-        rows[i, j] = max(-far, min(i - j, far)) + far
-    return rows
-
-
-def relative_attention(
-    queries: ArrayLike, keys: ArrayLike, values: ArrayLike, table: ArrayLike
-) -> tuple[Array, Array]:
-    """Return the output, and the weights, shape (batch, queries, keys), for as many queries as keys.
-
-    The scores are q_i (k_j + a_(i - j)) / sqrt(d), with a table of the vectors a, shape (2 far + 1, d).
-    """
-    q, k, v, a = (np.asarray(x, np.float64) for x in (queries, keys, values, table))
-    rows = distance_rows(q.shape[1], len(a) // 2)
-    scores = np.zeros((q.shape[0], *rows.shape))
-    for b, i, j in np.ndindex(scores.shape):
-        scores[b, i, j] = q[b, i] @ (k[b, j] + a[rows[i, j]]) / math.sqrt(q.shape[-1])
-    weights = softmax(scores)
-    return np.einsum("bqk,bkv->bqv", weights, v), weights
-
-
 def rotary(
     x: ArrayLike,
     positions: Sequence[int],

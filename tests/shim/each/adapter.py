@@ -3,7 +3,6 @@
 ``tests.shim.each.FRAMEWORK.adapter`` defines subclasses of :class:`Layer` and :class:`Adapter` under the same names.
 """
 
-import math
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -293,30 +292,6 @@ class Adapter(ABC):
 
     def build_dot_product(self, dropout: float = 0.0) -> Layer:
         return self.build("DotProductAttention", dropout)
-
-    def build_relative(self) -> Layer:
-        """Return dot-product attention with relative positions (Shaw et al., 2018).
-
-        It is called with a ``table`` of vectors, shape (distances, d), and with ``rows``, shape (queries, keys):
-        the number of the table's row for each query and key.
-        """
-        multiply_rows = self.multiply_rows
-
-        class Relative(self.d2l.DotProductAttention):
-            def __call__(
-                self, queries: Any, *others: Any, table: Any, rows: Any, **kwargs: Any
-            ) -> Any:
-                bias = multiply_rows(queries, table, rows) / math.sqrt(queries.shape[-1])
-                return super().__call__(queries, *others, score_bias=bias, **kwargs)
-
-        return self.layer(Relative(0.0))
-
-    @abstractmethod
-    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
-        """Return the dot product of each query with the table's row for each key, shape (batch, queries, keys).
-
-        Queries have shape (batch, queries, d). The products are differentiable.
-        """
 
     @abstractmethod
     def build_multi_head(

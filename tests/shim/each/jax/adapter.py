@@ -304,9 +304,6 @@ class Adapter(adapter.Adapter):
         with enable_x64(True):
             return super().masked_softmax(X, valid_lens)
 
-    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
-        return jax.numpy.einsum("bqd,qkd->bqk", queries, table[rows])
-
     def build_multi_head(
         self,
         *args: Any,

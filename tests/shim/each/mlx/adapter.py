@@ -108,9 +108,6 @@ class Adapter(adapter.Adapter):
     NORMAL_ARGS = ((2, 3),)
     READER_OUTPUT = "output.layers.0", "output.layers.2"
 
-    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
-        return mx.einsum("bqd,qkd->bqk", queries, table[rows])
-
     def build_multi_head(
         self,
         *args: Any,

@@ -140,9 +140,6 @@ class Adapter(adapter.Adapter):
     def is_training(self, layer: Any, training: bool | None) -> bool:
         return autograd.is_training()
 
-    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
-        return mxnet.np.einsum("bqd,qkd->bqk", queries, table[rows])
-
     def build_multi_head(
         self,
         *args: Any,

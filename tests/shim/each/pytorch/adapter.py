@@ -101,9 +101,6 @@ class Adapter(adapter.Adapter):
     INTEGER_DTYPE = "int64"
     REPEAT_TILES, MESHGRID_INDEXING = True, "ij"
 
-    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
-        return torch.einsum("bqd,qkd->bqk", queries, table[rows])
-
     def build_multi_head(
         self,
         *args: Any,

@@ -124,9 +124,6 @@ class Adapter(adapter.Adapter):
     def first_keys(self, encoded: Any) -> list[Any]:
         return [tf.zeros((len(encoded), 0, encoded.shape[-1]))]  # old versions of Keras reject None
 
-    def multiply_rows(self, queries: Any, table: Any, rows: Any) -> Any:
-        return tf.einsum("bqd,qkd->bqk", queries, tf.gather(table, rows))
-
     def build_multi_head(
         self,
         *args: Any,

@@ -4,10 +4,8 @@ import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
-import ai.djl.nn.Block;
 import ai.djl.training.GradientCollector;
 import ai.djl.training.ParameterStore;
-import ai.djl.util.PairList;
 
 import java.io.IOException;
 import java.io.InputStream;
@@ -15,17 +13,23 @@ import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 
 /**
- * Computes the layers' outputs for arrays in a file, to compare them with the reference for all
- * frameworks: {@code java d2l.Answers IN.npz OUT.npz}. The names of the arrays and the kinds of
- * cases are those in tests/shim/compare_frameworks.
+ * Answers the conformance suite's cases with the package's layers: {@code java d2l.Answers IN.npz
+ * OUT.npz}. Input arrays are named {@code KIND/CASE/ARRAY}, and answers {@code CASE/ANSWER}. The
+ * program that writes the file, d2l_compat/conformance/adapters/_java.py, explains the arrays.
  */
 final class Answers {
 
-    /** A case: its arrays by name, and the list that receives its answers. */
+    /** A case: its arrays and options by name, and the list that receives its answers. */
     record Case(NDManager manager, String name, Map<String, NDArray> arrays, NDList answers) {
+
+        /** The inputs with respect to which gradients are computed, if the case has them. */
+        private static final List<String> DIFFERENTIATED =
+                List.of("queries", "keys", "values", "bias", "table", "x");
 
         boolean has(String array) {
             return arrays.containsKey(array);
@@ -35,40 +39,34 @@ final class Answers {
             return arrays.get(array);
         }
 
-        int getInteger(String scalar) {
-            return get(scalar).toArray()[0].intValue();
+        double getNumber(String option, double defaultNumber) {
+            return has(option) ? get(option).toArray()[0].doubleValue() : defaultNumber;
+        }
+
+        int getInteger(String option) {
+            return get(option).toArray()[0].intValue();
+        }
+
+        ParameterStore store() {
+            return new ParameterStore(manager, false);
         }
 
         void addAnswer(String answerName, NDArray array) {
             NDArray detached = array.stopGradient();
-            detached.setName(name + "." + answerName);
+            detached.setName(name + "/" + answerName);
             answers.add(detached);
         }
 
-        /** Calls a layer, and adds the output as an answer. */
-        void call(Block layer, NDList inputs) {
-            NDList output = layer.forward(new ParameterStore(manager, false), inputs, false);
-            addAnswer("output", output.head());
-        }
-
-        /** Calls a layer, and adds the output and the gradients of sum(output * direction). */
-        void call(
-                Block layer,
-                NDList inputs,
-                PairList<String, Object> params,
-                String... withRespectTo) {
-            for (String input : withRespectTo) {
-                get(input).setRequiresGradient(true);
-            }
-            ParameterStore store = new ParameterStore(manager, false);
+        /** Adds the output that a function computes, and gradients of sum(output * direction). */
+        void answer(Supplier<NDArray> compute) {
+            List<String> inputs = DIFFERENTIATED.stream().filter(this::has).toList();
+            inputs.forEach(input -> get(input).setRequiresGradient(true));
             try (GradientCollector collector = Engine.getInstance().newGradientCollector()) {
-                NDArray output = layer.forward(store, inputs, false, params).head();
+                NDArray output = compute.get();
                 collector.backward(output.mul(get("direction")).sum());
                 addAnswer("output", output);
             }
-            for (String input : withRespectTo) {
-                addAnswer("gradient_" + input, get(input).getGradient());
-            }
+            inputs.forEach(input -> addAnswer("gradient_" + input, get(input).getGradient()));
         }
     }
 
@@ -81,51 +79,55 @@ final class Answers {
             NDList answers = new NDList();
             Map<String, Map<String, NDArray>> cases = new LinkedHashMap<>();
             for (NDArray array : NDList.decode(manager, in)) {
-                // kind.name.array
-                int dot = array.getName().lastIndexOf('.');
-                String caseName = array.getName().substring(0, dot);
-                String arrayName = array.getName().substring(dot + 1);
+                int slash = array.getName().lastIndexOf('/');
+                String caseName = array.getName().substring(0, slash);
+                String arrayName = array.getName().substring(slash + 1);
                 cases.computeIfAbsent(caseName, each -> new LinkedHashMap<>())
                         .put(arrayName, array);
             }
             cases.forEach(
                     (name, arrays) -> {
-                        String[] parts = name.split("\\.");
+                        String[] parts = name.split("/", 2);
                         answer(parts[0], new Case(manager, parts[1], arrays, answers));
                     });
             answers.encode(out, NDList.Encoding.NPZ);
         }
     }
 
-    private static void answer(String kind, Case testCase) {
+    private static void answer(String kind, Case question) {
         switch (kind) {
-            case "attention" -> AttentionAnswers.attention(testCase);
-            case "alibi" -> AttentionAnswers.alibi(testCase);
-            case "relative" -> AttentionAnswers.relative(testCase);
-            case "rotary" -> rotary(testCase);
-            case "cached" -> CachedAnswers.cached(testCase);
-            case "linear" -> CachedAnswers.linear(testCase);
-            case "encoding" -> encoding(testCase);
+            case "attention" -> AttentionAnswers.attention(question);
+            case "multi_head" -> AttentionAnswers.multiHead(question);
+            case "alibi_slopes" -> question.addAnswer("output", AttentionAnswers.slopes(question));
+            case "alibi" -> AttentionAnswers.alibi(question);
+            case "relative" -> AttentionAnswers.relative(question);
+            case "rope" -> rope(question);
+            case "cached" -> CachedAnswers.cached(question);
+            case "linear" -> CachedAnswers.linear(question);
             default -> throw new IllegalArgumentException(kind);
         }
     }
 
-    private static void rotary(Case testCase) {
-        NDArray X = testCase.get("X");
-        RotaryEncoding.Layout layout =
-                testCase.getInteger("halves") == 0
-                        ? RotaryEncoding.Layout.INTERLEAVED
-                        : RotaryEncoding.Layout.HALVES;
-        int width = (int) X.getShape().getLastDimension();
-        int maxLen = testCase.getInteger("max_len");
-        RotaryEncoding layer = new RotaryEncoding(width, maxLen, 10000, layout, 1);
-        testCase.call(layer, new NDList(X, testCase.get("offset")), null, "X");
-    }
-
-    private static void encoding(Case testCase) {
-        NDArray X = testCase.get("X");
-        int maxLen = (int) X.getShape().get(1);
-        int numHiddens = (int) X.getShape().getLastDimension();
-        testCase.call(new PositionalEncoding(numHiddens, 0, maxLen), new NDList(X));
+    private static void rope(Case question) {
+        NDArray x = AttentionAnswers.joinHeads(question.get("x"));
+        NDArray offset = question.get("positions").get(0);
+        int width = (int) x.getShape().get(2);
+        int maxLen = (int) (offset.toLongArray()[0] + x.getShape().get(1));
+        RotaryEncoding layer =
+                new RotaryEncoding(
+                        width,
+                        maxLen,
+                        question.getNumber("base", RotaryEncoding.BASE),
+                        question.has("layout_halves")
+                                ? RotaryEncoding.Layout.HALVES
+                                : RotaryEncoding.Layout.INTERLEAVED,
+                        question.getNumber("position_scale", 1));
+        question.answer(
+                () -> {
+                    NDList inputs =
+                            new NDList(AttentionAnswers.joinHeads(question.get("x")), offset);
+                    NDArray rotated = layer.forward(question.store(), inputs, false).head();
+                    return rotated.reshape(question.get("x").getShape());
+                });
     }
 }

@@ -5,8 +5,6 @@ import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.nn.Block;
-import ai.djl.nn.core.Linear;
-import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
 
 import d2l.Answers.Case;
@@ -21,77 +19,63 @@ final class CachedAnswers {
 
     private CachedAnswers() {}
 
-    static void cached(Case testCase) {
-        NDArray X = testCase.get("X");
-        CausalSelfAttention layer = makeLayer(testCase);
-        testCase.call(layer, new NDList(X), null, "X");
-        int steps = (int) X.getShape().get(1);
-        int batch = (int) X.getShape().get(0);
-        for (int chunk : new int[] {1, 3, steps}) {
+    static void cached(Case question) {
+        NDArray x = question.get("x");
+        int steps = (int) x.getShape().get(1);
+        int batch = (int) x.getShape().get(0);
+        boolean hasWindow = question.has("window");
+        CausalSelfAttention layer =
+                new CausalSelfAttention(
+                        (int) x.getShape().getLastDimension(),
+                        question.getInteger("num_heads"),
+                        0,
+                        false,
+                        question.getInteger("num_kv_heads"),
+                        question.has("rope_interleaved"),
+                        hasWindow ? question.getInteger("window") : null,
+                        (int) question.getNumber("num_sinks", 0));
+        layer.initialize(question.manager(), x.getDataType(), x.getShape());
+        AttentionAnswers.load(question, layer.W_q, layer.W_k, layer.W_v, layer.W_o);
+        answer(question, layer);
+        for (long size : question.get("chunks").toLongArray()) {
             try (KVCache cache = layer.makeCache(batch, steps)) {
-                addChunks(testCase, layer, chunk, Map.of("cache", cache));
+                addChunks(question, layer, size, Map.of("cache", cache));
             }
         }
     }
 
-    static void linear(Case testCase) {
-        NDArray X = testCase.get("X");
-        int width = (int) X.getShape().getLastDimension();
-        NDArray decay = testCase.get("decay").toType(DataType.FLOAT64, true);
+    static void linear(Case question) {
+        NDArray x = question.get("x");
+        int width = (int) x.getShape().getLastDimension();
+        NDArray decay = question.get("decay").toType(DataType.FLOAT64, true);
         int numHeads = (int) decay.size();
         var layer = new LinearAttention(width, numHeads, false, decay.toDoubleArray());
-        layer.initialize(testCase.manager(), X.getDataType(), X.getShape());
-        load(testCase, layer.W_q, layer.W_k, layer.W_v, layer.W_o);
-        testCase.call(layer, new NDList(X), null, "X");
-        for (int chunk : new int[] {1, 3, (int) X.getShape().get(1)}) {
-            try (LinearState state = layer.makeState((int) X.getShape().get(0))) {
-                addChunks(testCase, layer, chunk, Map.of("state", state));
+        layer.initialize(question.manager(), x.getDataType(), x.getShape());
+        AttentionAnswers.load(question, layer.W_q, layer.W_k, layer.W_v, layer.W_o);
+        answer(question, layer);
+        for (long size : question.get("chunks").toLongArray()) {
+            try (LinearState state = layer.makeState((int) x.getShape().get(0))) {
+                addChunks(question, layer, size, Map.of("state", state));
             }
         }
+    }
+
+    private static void answer(Case question, Block layer) {
+        NDList inputs = new NDList(question.get("x"));
+        question.answer(() -> layer.forward(question.store(), inputs, false).head());
     }
 
     /** Calls a layer with some tokens at a time, and adds the outputs as one answer. */
     private static void addChunks(
-            Case testCase, Block layer, int chunk, Map<String, Object> params) {
-        NDArray X = testCase.get("X");
-        int steps = (int) X.getShape().get(1);
-        ParameterStore store = new ParameterStore(X.getManager(), false);
+            Case question, Block layer, long size, Map<String, Object> params) {
+        NDArray x = question.get("x");
+        long steps = x.getShape().get(1);
         NDList outputs = new NDList();
-        for (int start = 0; start < steps; start += chunk) {
-            NDArray next = X.get(":, {}:{}", start, Math.min(start + chunk, steps));
+        for (long start = 0; start < steps; start += size) {
+            NDArray next = x.get(":, {}:{}", start, Math.min(start + size, steps));
             var pairs = new PairList<>(params);
-            outputs.addAll(layer.forward(store, new NDList(next), false, pairs));
+            outputs.addAll(layer.forward(question.store(), new NDList(next), false, pairs));
         }
-        String name = chunk == steps ? "all" : String.valueOf(chunk);
-        testCase.addAnswer("chunks_" + name, NDArrays.concat(outputs, 1));
-    }
-
-    /** Makes a layer with the case's sizes and projections, which have no bias. */
-    private static CausalSelfAttention makeLayer(Case testCase) {
-        NDArray X = testCase.get("X");
-        boolean hasWindow = testCase.has("window");
-        CausalSelfAttention layer =
-                new CausalSelfAttention(
-                        (int) X.getShape().getLastDimension(),
-                        testCase.getInteger("num_heads"),
-                        0,
-                        false,
-                        testCase.getInteger("num_kv_heads"),
-                        testCase.getInteger("rope") == 1,
-                        hasWindow ? testCase.getInteger("window") : null,
-                        hasWindow ? testCase.getInteger("num_sinks") : 0);
-        layer.initialize(testCase.manager(), X.getDataType(), X.getShape());
-        load(testCase, layer.W_q, layer.W_k, layer.W_v, layer.W_o);
-        return layer;
-    }
-
-    /** Loads the weights of W_q, W_k, W_v and W_o. */
-    private static void load(Case testCase, Linear... projections) {
-        String[] names = {"W_q", "W_k", "W_v", "W_o"};
-        for (int i = 0; i < names.length; i++) {
-            // DJL's weights are (outputs, inputs).
-            NDArray weight = testCase.get(names[i]).transpose();
-            AttentionAnswers.load(projections[i], "weight", weight);
-        }
+        question.addAnswer("chunks_" + size, NDArrays.concat(outputs, 1));
     }
 }
