@@ -2,7 +2,8 @@
 
 An implementation is an adapter's name, or a file NAME.py with an ``adapter``; without any, all adapters are asked, each in
 its own process. ``--cases`` takes a pattern of names of cases, ``--json`` writes all results, and ``--write-docs`` updates the
-tables in the folder of the documentation. The exit code is 1 if an answer is wrong, and not a documented or known difference.
+tables in the folder of the documentation. The exit code is 1 if an answer is wrong, and not a documented or known difference,
+or if an implementation that was named could not be asked.
 """
 
 import argparse
@@ -52,7 +53,8 @@ def main(arguments: list[str]) -> int:
         write_json(options.json, results)
     if options.write_docs:
         write_docs(options.write_docs, results, cases)
-    return int(any(has_failures(result) for result in results))
+    is_missing = any(result.missing for result in results) and bool(options.implementations)
+    return int(is_missing or any(has_failures(result) for result in results))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ Arrays = dict[str, Array]
 
 FOLDER = Path(__file__).parent
 FORMAT = 1
+MASKS = "causal", "lengths", "mask", "window"
 DTYPES = {"float32": "F32", "float64": "F64", "int64": "I64", "bool": "BOOL"}
 
 
@@ -51,10 +52,14 @@ class Case:
     def visible_keys(self, *masks: str) -> Array | None:
         """Join masks, from "causal", "lengths", "mask" and "window"; None if the case has none of them.
 
-        The result is True for the keys that a query sees, shape (batch, heads, queries, keys).
+        The result is True for the keys that a query sees, shape (batch, heads, queries, keys). Raises ValueError for
+        another name.
         """
         from d2l_compat.conformance.reference import visible_keys
 
+        for name in masks:
+            if name not in MASKS:
+                raise ValueError(message("mask", repr(name), f"one of {', '.join(MASKS)}"))
         arrays = {name: x for name, x in self.inputs.items() if name in masks}
         options = {name: x for name, x in self.options.items() if name in masks}
         if not arrays and not options:

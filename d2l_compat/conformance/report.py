@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -163,7 +164,8 @@ def render_markdown(
         compared += [words["weights"]] * ("weights" in names)
         compared += [words["gradients"]] * any(name.startswith("gradient_") for name in names)
         title = implementation.title
-        title = f"`{title}`" if title.startswith("d2l_compat") else title
+        if re.search(r"[._]|^[a-z]", title):  # a name in code
+            title = f"`{title}`"
         kind_cells = (counts.get(kind, "-") for kind in kinds)
         rows.append([title, *kind_cells, words["separator"].join(compared) or "-"])
         by_status: dict[str, list[str]] = {}

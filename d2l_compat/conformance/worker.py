@@ -6,6 +6,7 @@ question a process ended. DTYPES are separated by commas. SKIP questions are lef
 
 import json
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from importlib.metadata import PackageNotFoundError, version
@@ -40,7 +41,9 @@ def ask(adapter: Adapter, case: Case, dtype: str) -> Result:
         answers = {name: np.asarray(x) for name, x in adapter.compute(case.cast(dtype)).items()}
     except Exception as error:  # noqa: BLE001 - libraries raise nearly anything
         lines = str(error).strip().splitlines() or [""]
-        return {"status": "error", "detail": f"{type(error).__name__}: {lines[0]}"}
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}, line {frame.lineno}"
+        return {"status": "error", "detail": f"{type(error).__name__}: {lines[0]} ({place})"}
     problems = find_problems(case, answers, dtype)
     result: Result = {"status": "failed" if problems else "passed", "compared": [*answers]}
     if problems:
@@ -107,6 +110,9 @@ def main(name: str, results: TextIO, pattern: str, dtypes: Sequence[str], skip: 
         adapter = load_adapter(name)
     except ImportError as error:
         write({"missing": f"not installed: {error}"})
+        return
+    except (TypeError, ValueError) as error:
+        write({"missing": str(error)})
         return
     write({"title": adapter.title, "versions": find_versions(adapter.packages)})
     for number, (case, dtype) in enumerate(list_questions(adapter, pattern, dtypes)):

@@ -187,10 +187,10 @@ def test_fault_is_noticed(fault: str) -> None:
 # Implementations; the project's own are asked in tests/shim/each/test_agreement.py and test_frameworks_agree.py
 
 
-def find_example(language: str = "en") -> str:
+def find_examples(language: str = "en") -> list[str]:
+    """Return the two adapters on the page: one in NumPy, one with PyTorch's tensors."""
     page = (ROOT / "docs" / language / "conformance.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    return str(example)
+    return re.findall(r"```python\n(.*?)```", page, re.DOTALL)
 
 
 def ask_file(folder: Path, program: str, pattern: str) -> Implementation:
@@ -199,29 +199,43 @@ def ask_file(folder: Path, program: str, pattern: str) -> Implementation:
 
 
 def test_example_in_the_docs_works(tmp_path: Path) -> None:
-    assert find_example("zh-TW").count("\n") == find_example().count("\n")
-    answers = ask_file(tmp_path, find_example(), "[a-m]*").cases()
+    assert [x.count("\n") for x in find_examples("zh-TW")] == [
+        x.count("\n") for x in find_examples()
+    ]
+    answers = ask_file(tmp_path, find_examples()[0], "[a-m]*").cases()
     statuses = {name: answer["status"] for name, answer in answers.items()}
     assert statuses["mask_shared"] == statuses["causal_6x6"] == "passed"
     assert statuses["grouped_4_2"] == statuses["multi_head_1"] == "not offered"
     assert {*statuses.values()} == {"passed", "not offered"}
 
 
+def test_example_with_tensors_works(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the example needs PyTorch")
+    answers = ask_file(tmp_path, find_examples()[1], "plain").cases()
+    assert answers["plain"]["status"] == "passed"
+    assert {"output", "weights", "gradient_queries"} <= {*answers["plain"]["compared"]}
+
+
 def test_runner_survives_errors_crashes_and_missing_packages(tmp_path: Path) -> None:
     crash = 'if case.name == "causal_2x2":\n        import os\n        os._exit(3)'
     error = 'if case.name == "causal_1x1":\n        raise OSError("no disk")'
     start = "def compute(case):\n"
-    program = find_example().replace(start, f"{start}    {crash}\n    {error}\n")
+    program = find_examples()[0].replace(start, f"{start}    {crash}\n    {error}\n")
     answers = ask_file(tmp_path, program, "causal_?x?")
     cases = answers.cases()
     assert cases["causal_2x2"]["detail"] == "its process ended with code 3"
-    assert cases["causal_1x1"]["detail"] == "OSError: no disk"
+    assert re.fullmatch(r"OSError: no disk \(mine.py, line \d+\)", cases["causal_1x1"]["detail"])
     assert cases["causal_6x6"]["status"] == "passed"
     assert report.has_failures(answers)
     text = report.describe_implementation(answers, CASES)
     assert "error: causal_1x1, float32: OSError: no disk" in text
     missing = ask_file(tmp_path, "import absent_package", "plain").missing
     assert missing == "not installed: No module named 'absent_package'"
+    misspelt = program.replace('"value_width"', '"value_widht"')
+    assert (
+        "feature of attention: got 'value_widht'" in ask_file(tmp_path, misspelt, "plain").missing
+    )
+    assert "got no adapter; need" in ask_file(tmp_path, "x = 1", "plain").missing
     broken = ask_file(tmp_path, "1 / 0", "plain")
     assert broken.missing == "its process ended: ZeroDivisionError: division by zero"
     assert report.has_failures(broken)
@@ -258,4 +272,7 @@ def test_docs_have_tables_of_every_implementation_and_case(language: str) -> Non
         (row,) = re.findall(rf"\| `d2l_compat\.{framework.module}` \|.*", table)
         counts = re.findall(r"(\d+)/(\d+)", row)
         assert all(passed == asked for passed, asked in counts)
-    assert {*re.findall(r"`(\w+)`", table)} <= {*CASES}
+    # A row with three cells names the cases that an implementation got wrong.
+    wrong = re.findall(r"^\| [^|]+ \| [^|]+ \| ([^|]+) \|$", table, re.MULTILINE)
+    assert {*re.findall(r"`(\w+)`", " ".join(wrong))} <= {*CASES}
+    assert len(wrong) > 10

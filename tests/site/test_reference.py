@@ -35,6 +35,7 @@ CONSTANT = re.compile(r"[A-Z_]{2,}")  # of an enum, declared without "public"
 # Modules that may occur in signatures, and their abbreviations in lessons.
 PUBLIC_MODULES = {"collections", "contextlib", "d2l", "d2l_compat", "numpy", "pathlib"}
 PUBLIC_MODULES |= {"mx", "nn", "np"}
+PUBLIC_MODULES |= {"TransformerBlock"}  # its Builder, in Java
 PUBLIC_MODULES |= {
     package.module.partition(".")[0]
     for framework in PYTHON_FRAMEWORKS.values()

@@ -7,7 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from runpy import run_path
 
-from d2l_compat.conformance.files import Arrays, Case
+from d2l_compat._shared.checks import message
+from d2l_compat.conformance.files import Arrays, Case, load_cases
 from d2l_compat.frameworks import FRAMEWORKS
 
 # What a boolean mask can express, shared by all heads, and what every attention should survive.
@@ -43,11 +44,28 @@ def list_names() -> list[str]:
 def load_adapter(name: str) -> Adapter:
     """Load an adapter by its name, or from a file whose name ends with .py; this imports its library."""
     if name.endswith(".py"):
-        adapter = run_path(name)["adapter"]
+        adapter = run_path(name).get("adapter")
     elif name == "d2l_compat.java":
         adapter = import_module(f"{__name__}._java").adapter
     elif name in OURS:
         adapter = import_module(f"{__name__}.ours").make_adapter(name.partition(".")[2])
     else:
         adapter = import_module(f"{__name__}.{name}").adapter
+    if not isinstance(adapter, Adapter):
+        raise TypeError(message(name, "no adapter", "a variable named adapter, an Adapter"))
+    check_offers(adapter)
     return adapter
+
+
+def check_offers(adapter: Adapter) -> None:
+    """Raise ValueError for a kind or a feature that no case has, such as a misspelt one."""
+    known: dict[str, set[str]] = {}
+    for case in load_cases():
+        known.setdefault(case.kind, set()).update(case.features)
+    for kind, features in adapter.offers.items():
+        if kind not in known:
+            raise ValueError(message("kind", repr(kind), f"one of {', '.join(known)}"))
+        # What all masks have in common may be offered for any kind.
+        for feature in sorted(features - known[kind] - MASKS):
+            need = f"one of {', '.join(sorted(known[kind]))}"
+            raise ValueError(message(f"feature of {kind}", repr(feature), need))

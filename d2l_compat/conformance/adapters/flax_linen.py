@@ -102,4 +102,4 @@ OFFERS = {
     "multi_head": FEATURES | {"projection_bias", "cross_widths", "query_width"},
     "cached": {"no_rope"},
 }
-adapter = Adapter("Flax linen", ("flax", "jax"), OFFERS, compute, differences={"empty_rows": MEAN})
+adapter = Adapter("Flax Linen", ("flax", "jax"), OFFERS, compute, differences={"empty_rows": MEAN})

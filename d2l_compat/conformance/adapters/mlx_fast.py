@@ -78,7 +78,7 @@ OFFERS = {
     "alibi": {"causal", "symmetric", "more_keys", "other_heads"},
 }
 adapter = Adapter(
-    "MLX fast, ALiBi",
+    "mlx.core.fast, mlx.nn.ALiBi",
     ("mlx",),
     OFFERS,
     compute,

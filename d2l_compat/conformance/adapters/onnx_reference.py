@@ -17,7 +17,7 @@ def compute(case: Case) -> Arrays:
 
 SCALE = "the scale is a float32 attribute, whose square root is taken in float32, as in the operator's definition"
 adapter = Adapter(
-    "ONNX reference evaluator",
+    "ONNX ReferenceEvaluator",
     ("onnx",),
     _onnx.OFFERS,
     compute,
