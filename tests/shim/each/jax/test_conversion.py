@@ -76,3 +76,9 @@ def test_layers_that_cannot_be_converted() -> None:
         d2l.convert_weights(ours, block, variables["params"])
     with pytest.raises(ValueError, match=r"^layer: got an nn.MultiHeadDotProductAttention with no"):
         d2l.convert_weights(ours, OWN.copy(normalize_qk=True), variables["params"])
+    with pytest.raises(
+        ValueError, match=r"^target: got a layer whose W_k.weight has the shape \(8"
+    ):
+        d2l.convert_weights(
+            ours, d2l.MultiHeadAttention(8, 16, 16, 16, 4, 0.0), variables["params"]
+        )
