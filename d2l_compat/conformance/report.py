@@ -28,9 +28,7 @@ WORDS = {
         "t5_buckets": "T5",
         "cached": "cache",
         "linear": "linear",
-        "compared": "also compared",
-        "weights": "weights",
-        "gradients": "gradients",
+        "compared": "also",
         "status": "result",
         "cases": "cases",
         "error": "error",
@@ -51,9 +49,7 @@ WORDS = {
         "t5_buckets": "T5",
         "cached": "快取",
         "linear": "線性",
-        "compared": "另外比對",
-        "weights": "權重",
-        "gradients": "梯度",
+        "compared": "另比",
         "status": "結果",
         "cases": "題目",
         "error": "出錯",
@@ -160,14 +156,15 @@ def render_markdown(
         counts = count_by_kind(implementation, cases)
         asked = [x for x in implementation.questions if x["status"] != "not offered"]
         names = {name for question in asked for name in question.get("compared", ())}
-        compared = ["float64"] * any(question["dtype"] == "float64" for question in asked)
-        compared += [words["weights"]] * ("weights" in names)
-        compared += [words["gradients"]] * any(name.startswith("gradient_") for name in names)
+        # One letter each keeps the table narrow.
+        compared = "D" * any(question["dtype"] == "float64" for question in asked)
+        compared += "W" * ("weights" in names)
+        compared += "G" * any(name.startswith("gradient_") for name in names)
         title = implementation.title
         if re.search(r"[._]|^[a-z]", title):  # a name in code
             title = f"`{title}`"
         kind_cells = (counts.get(kind, "-") for kind in kinds)
-        rows.append([title, *kind_cells, words["separator"].join(compared) or "-"])
+        rows.append([title, *kind_cells, compared or "-"])
         by_status: dict[str, list[str]] = {}
         for name, result in implementation.cases().items():
             by_status.setdefault(result["status"], []).append(f"`{name}`")
