@@ -33,7 +33,7 @@ MEASURE = """() => Reveal.getSlides().map((slide, number) => {
 })"""
 
 
-@pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=LONGEST_NOTEBOOKS), ids=str)
+@pytest.mark.parametrize("notebook", mark_release(NOTEBOOKS, always=FIRST_NOTEBOOKS), ids=str)
 def test_every_slide_fits_and_has_notes(open_page: Open, notebook: Notebook):
     page = open_page(get_deck_path(notebook))
     assert page.locator("html").get_attribute("lang") == notebook.language

@@ -8,7 +8,7 @@ has the credit line and a link to the lesson.
 import json
 import re
 import shutil
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import nbformat
@@ -161,6 +161,10 @@ def _split_slides(notebook: Notebook) -> list[tuple[list[Passage], list[Passage]
             notes.append(passage)
     if not slides:
         raise LessonError("no slide: need a block :::{slide}", notebook.text)
+    # Slides with no prose between them share their notes.
+    for (_, notes), (_, next_notes) in reversed([*pairwise(slides)]):
+        if not notes:
+            notes.extend(next_notes)
     return slides
 
 

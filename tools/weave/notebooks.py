@@ -17,12 +17,13 @@ from nbformat import NotebookNode, v4
 
 from tools.compare.pixels import read_css_width, render_png
 from tools.weave.credit import render_credit
-from tools.weave.launch import INSTALL, render_install_cell
+from tools.weave.launch import FILES_ADDRESS, INSTALL, render_install_cell
 from tools.weave.lessons import LessonError, Notebook, find_frameworks
 from tools.weave.programs import PROGRAMMING_LANGUAGES, read_code
 from tools.weave.prose import Passage, check_same_order, read_passages, read_text
 from tools.weave.words import check_no_unused_entries, read_translations
 
+DOCS_LINK = re.compile(r"\]\(\.\./\.\./(docs/[\w/-]+\.md)")
 LESSON_LINK = re.compile(r"\[([^]]*)\]\(\.\./([\w-]+)/text\.[\w-]+\.md(#[^)]*)?\)")
 # An image, or a code fence, whose images must not be replaced.
 IMAGE = re.compile(
@@ -92,7 +93,11 @@ def weave(notebook: Notebook) -> NotebookNode:
 
 
 def link_lessons(prose: str, link: str = r"[\1](\2.ipynb\3)") -> str:
-    """Replace links to other lessons' texts, by default with links to the notebooks in the same folder."""
+    """Replace links to other lessons' texts, by default with links to the notebooks in the same folder.
+
+    Links to the documentation become addresses, since Colab has only the notebook.
+    """
+    prose = DOCS_LINK.sub(rf"]({FILES_ADDRESS}/\1", prose)
     return LESSON_LINK.sub(link, prose)
 
 
