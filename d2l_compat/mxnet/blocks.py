@@ -8,15 +8,15 @@ As for all of Gluon's layers, call ``initialize`` before the first call.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as onp
 from mxnet import Context, autograd, np, npx
 from mxnet.gluon import nn
 
+from d2l_compat._shared import block_layers, checks, encoding
 from d2l_compat._shared import blocks as shared
-from d2l_compat._shared import checks, encoding
 from d2l_compat._shared.blocks import BlockOptions, count_transformer_parameters
 from d2l_compat._shared.cache import new_positions, start_lengths
 from d2l_compat.mxnet._arrays import arrays
@@ -141,74 +141,23 @@ def _gelu(X: np.ndarray) -> np.ndarray:
     return X * (1 + npx.erf(X / math.sqrt(2))) / 2
 
 
-class TransformerBlock(nn.Block):
-    """A Transformer block: self-attention and a network at each position, each added to its input.
+class TransformerBlock(block_layers.TransformerBlock, nn.Block):
+    __doc__ = block_layers.TransformerBlock.__doc__
+    arrays = arrays
 
-    With ``norm_first`` the input of each layer is normalized, x + f(norm(x)), otherwise the sum, norm(x + f(x)).
-    ``norm`` is "layer" or "rms", with ``norm_epsilon`` added to the variance or the mean square. ``activation`` is
-    "relu", "gelu" (exact) or "swiglu", which gates the network with a third matrix. ``positions`` is "rope" (interleaved)
-    or "alibi", or None if they come from elsewhere. ``bias`` is that of all linear layers.
-
-    With ``causal``, a token sees itself and what came before it, or of that only the last ``window`` tokens and the
-    text's first ``num_sinks``; such a block can use a cache. ``num_kv_heads`` heads of keys and values serve
-    ``num_heads`` of queries. With ``cross_attention``, the block also reads a memory, between its other two layers.
-
-    The parts are ``norm1``, ``attention``, with ``cross_attention`` also ``norm2`` and ``cross_attention``, then
-    ``norm3`` and ``network``.
-    """
-
-    def __init__(
-        self,
-        num_hiddens: int,
-        num_heads: int,
-        ffn_num_hiddens: int,
-        dropout: float = 0.0,
-        *,
-        norm: str = "layer",
-        norm_first: bool = True,
-        activation: str = "gelu",
-        bias: bool = True,
-        positions: str | None = None,
-        causal: bool = False,
-        cross_attention: bool = False,
-        num_kv_heads: int | None = None,
-        window: int | None = None,
-        num_sinks: int = 0,
-        norm_epsilon: float = 1e-5,
-    ) -> None:
-        """Create the layers; ``dropout`` is the share dropped in training, of attention weights and of what is added.
-
-        Raises ValueError or TypeError for arguments of the wrong type or range, or that do not fit together.
-        """
-        options = BlockOptions.check(
-            num_hiddens=num_hiddens,
-            num_heads=num_heads,
-            ffn_num_hiddens=ffn_num_hiddens,
-            dropout=dropout,
-            norm=norm,
-            norm_first=norm_first,
-            activation=activation,
-            bias=bias,
-            positions=positions,
-            causal=causal,
-            cross_attention=cross_attention,
-            num_kv_heads=num_kv_heads,
-            window=window,
-            num_sinks=num_sinks,
-            norm_epsilon=norm_epsilon,
-        )
-        super().__init__()
-        self.options = options
+    def _make_layers(self) -> None:
+        options = self.options
         self.norm1 = make_norm(options)
         self.attention = _SelfAttention(options)
         if options.cross_attention:
             self.norm2 = make_norm(options)
+            size, num_heads = options.sizes.num_hiddens, options.sizes.num_heads
             self.cross_attention = MultiHeadAttention(
-                num_hiddens, num_hiddens, num_hiddens, num_hiddens, num_heads, dropout, bias
+                size, size, size, size, num_heads, options.dropout, options.bias
             )
         self.norm3 = make_norm(options)
         self.network = _Network(options)
-        self.drop = Dropout(dropout)
+        self.drop = Dropout(options.dropout)
 
     def make_cache(self, batch_size: int, max_len: int) -> KVCache:
         """Return an empty cache for ``batch_size`` texts of up to ``max_len`` tokens; with a window, of any length."""
@@ -245,31 +194,7 @@ class TransformerBlock(nn.Block):
         heads, steps, steps); not with a cache. Raises ValueError or TypeError for input that does not fit; the cache
         is then left as it was.
         """
-        self._check_memory(X, memory, memory_valid_lens)
-        X = self._add(X, self.norm1, lambda X: self.attention(X, valid_lens, cache, score_bias))
-        if memory is not None:
-            attend = self.cross_attention
-            X = self._add(X, self.norm2, lambda X: attend(X, memory, memory, memory_valid_lens))
-        return self._add(X, self.norm3, self.network)
-
-    def _add(
-        self, X: np.ndarray, norm: nn.Block, layer: Callable[[np.ndarray], np.ndarray]
-    ) -> np.ndarray:
-        if self.options.norm_first:
-            return X + self.drop(layer(norm(X)))
-        return norm(X + self.drop(layer(X)))
-
-    def _check_memory(
-        self, X: np.ndarray, memory: np.ndarray | None, memory_valid_lens: np.ndarray | None
-    ) -> None:
-        arrays.check_rank("X", X, ("batch", "steps", "features"))
-        arrays.check_features(X, self.attention.W_q)
-        shared.check_memory(memory, memory_valid_lens, self.options)
-        if memory is not None:
-            arrays.check_rank("memory", memory, ("batch", "steps", "features"))
-            arrays.check_attention(X, memory, memory)
-            arrays.check_projection("memory", memory, self.cross_attention.W_k)
-            arrays.check_valid_lens(memory_valid_lens, X, memory)
+        return self._run(X, valid_lens, cache, memory, memory_valid_lens, score_bias)
 
 
 def make_norm(options: BlockOptions) -> nn.Block:
@@ -280,44 +205,23 @@ def make_norm(options: BlockOptions) -> nn.Block:
     return nn.LayerNorm(epsilon=epsilon, in_channels=num_hiddens)
 
 
-class _BlockModel(nn.Block):
-    """An embedding with positions, blocks, and the normalization that follows them if theirs comes first."""
+class _BlockModel(block_layers.BlockModel, nn.Block):
+    arrays = arrays
+    block_type = TransformerBlock
 
-    is_causal: bool
-
-    def __init__(
-        self,
-        vocab_size: int,
-        blocks: Sequence[TransformerBlock],
-        *,
-        positions: str | None = "sinusoidal",
-        dropout: float = 0.0,
-        max_len: int = 1000,
-    ) -> None:
-        """Create the layers around the ``blocks``; ``dropout`` is the share of the embedding dropped in training.
-
-        Raises ValueError or TypeError for arguments of the wrong type or range, and for blocks of different sizes.
-        """
-        checks.size("vocab_size", vocab_size)
-        blocks = shared.check_blocks(blocks, TransformerBlock, causal=self.is_causal)
-        max_len = shared.check_model_positions(positions, max_len, dropout)
-        super().__init__()
-        options = blocks[-1].options
-        self.num_hiddens, self.positions = options.sizes.num_hiddens, positions
-        self.max_len = max_len
-        self.embedding = nn.Embedding(vocab_size, self.num_hiddens)
-        if positions == "learned":
-            self.position_embedding = nn.Embedding(max_len, self.num_hiddens)
+    def _make_layers(self, blocks: list[Any], options: BlockOptions, dropout: float) -> None:
+        self.embedding = nn.Embedding(self.vocab_size, self.num_hiddens)
+        if self.positions == "learned":
+            self.position_embedding = nn.Embedding(self.max_len, self.num_hiddens)
         self.drop = Dropout(dropout)
         self.blks = nn.Sequential()
         self.blks.add(*blocks)
         # An empty `Sequential` returns its input.
         self.norm = make_norm(options) if options.norm_first else nn.Sequential()
         if self.is_causal:
-            self.dense = dense(self.num_hiddens, vocab_size, options.bias)
+            self.dense = dense(self.num_hiddens, self.vocab_size, options.bias)
 
     def _embed(self, tokens: np.ndarray, positions: onp.ndarray) -> np.ndarray:
-        """Embed tokens (batch, steps) at ``positions`` of the same shape, -1 for padding."""
         X = self.embedding(tokens)
         if self.positions is None:
             return self.drop(X)
@@ -331,24 +235,9 @@ class _BlockModel(nn.Block):
             P = np.array(table[positions], dtype=X.dtype, ctx=X.ctx)
         return self.drop(X + P)
 
-    def _check_tokens(self, X: np.ndarray, valid_lens: np.ndarray | None) -> onp.ndarray:
-        """Check the tokens, and return how many each text has, shape (batch,)."""
-        arrays.check_tokens(X, self.embedding.weight.shape[0])
-        batch, num_steps = X.shape
-        checks.check_steps("X", X.shape, num_steps)
-        lens = arrays.check_text_lens(valid_lens, batch, num_steps)
-        return onp.full(batch, num_steps) if lens is None else lens
 
-
-class BlockEncoder(_BlockModel):
-    """A Transformer's encoder: an embedding of tokens with their positions, and blocks without a causal mask.
-
-    ``positions`` is "sinusoidal", "learned" for a table of ``max_len`` rows, or None if the blocks have their own.
-    With "sinusoidal", the embedding is scaled by sqrt(num_hiddens) (Vaswani et al., 2017, section 3.4). If the blocks
-    normalize first, a normalization follows the last.
-    """
-
-    is_causal = False
+class BlockEncoder(block_layers.BlockEncoder, _BlockModel):
+    __doc__ = block_layers.BlockEncoder.__doc__
 
     def __call__(self, X: np.ndarray, valid_lens: np.ndarray | None = None) -> np.ndarray:
         return super().__call__(X, valid_lens)
@@ -359,21 +248,11 @@ class BlockEncoder(_BlockModel):
         ``valid_lens``, shape (batch,), counts the tokens of each text; the others are padding. Raises ValueError or
         TypeError for other input.
         """
-        lens = self._check_tokens(X, valid_lens)
-        H = self._embed(X, new_positions(onp.zeros_like(lens), lens, X.shape[1]))
-        for block in self.blks:
-            H = block(H, valid_lens)
-        return self.norm(H)
+        return self._run(X, valid_lens)
 
 
-class BlockDecoder(_BlockModel):
-    """A Transformer's decoder, or a language model: blocks with a causal mask, and logits for the next token.
-
-    The arguments are those of :class:`BlockEncoder`. The blocks read a memory if they have cross-attention. The last
-    layer, ``dense``, has a bias if the blocks have.
-    """
-
-    is_causal = True
+class BlockDecoder(block_layers.BlockDecoder, _BlockModel):
+    __doc__ = block_layers.BlockDecoder.__doc__
 
     def make_caches(self, batch_size: int, max_len: int) -> list[KVCache]:
         """Return an empty cache for each block, for ``batch_size`` texts of up to ``max_len`` tokens."""
@@ -405,23 +284,12 @@ class BlockDecoder(_BlockModel):
         memory steps, num_hiddens), of which the first ``memory_valid_lens`` are real, is what an encoder returns.
         Raises ValueError or TypeError for other input; the caches are then left as they were.
         """
-        lens = self._check_tokens(X, valid_lens)
-        caches = shared.check_caches(caches, len(self.blks))
-        start = start_lengths(caches[0], len(X), self.blks[0].options.sizes)
-        H = self._embed(X, new_positions(start, lens, X.shape[1]))
-        for block, cache in zip(self.blks, caches, strict=True):
-            H = block(
-                H, valid_lens, cache=cache, memory=memory, memory_valid_lens=memory_valid_lens
-            )
-        return self.dense(self.norm(H))
+        H = self._run(X, valid_lens, caches, memory=memory, memory_valid_lens=memory_valid_lens)
+        return self.dense(H)
 
 
-class BlockSeq2Seq(Seq2Seq):
-    """An encoder and a decoder made of blocks, trained with teacher forcing by D2L's ``Trainer``.
-
-    ``tgt_pad`` is the padding token, which the loss ignores, and ``lr`` Adam's learning rate.
-    """
-
+class BlockSeq2Seq(block_layers.BlockSeq2Seq, Seq2Seq):
+    __doc__ = block_layers.BlockSeq2Seq.__doc__
     encoder: BlockEncoder
     decoder: BlockDecoder
 
@@ -446,16 +314,8 @@ class BlockSeq2Seq(Seq2Seq):
         """
         num_steps = checks.size("num_steps", num_steps)
         source, target, lens, _ = [tensor.as_in_ctx(device) for tensor in batch]
-        tokens, weights = [target[:, :1]], []
         with autograd.pause():
-            memory = self.encoder(source, lens)
-            caches = self.decoder.make_caches(len(source), num_steps)
-            for _ in range(num_steps):
-                logits = self.decoder(
-                    tokens[-1], caches=caches, memory=memory, memory_valid_lens=lens
-                )
-                tokens.append(logits.argmax(axis=2))
-                if save_attention_weights:
-                    blocks = self.decoder.blks
-                    weights.append([block.cross_attention.attention_weights for block in blocks])
-        return np.concatenate(tokens[1:], axis=1), weights
+            tokens, weights = self._decode(
+                source, lens, target[:, :1], num_steps, save_attention_weights
+            )
+            return np.concatenate(tokens, axis=1), weights

@@ -33,6 +33,7 @@ OWN_NAMES = {
 }
 # Private names that occur in signatures, and the public names that replace them.
 PUBLIC_NAMES = {
+    f"{SHIM}._shared.block_layers.TransformerBlock": "TransformerBlock",
     f"{SHIM}._shared.cache.Slots": "Slots",
     f"{SHIM}._shared.linear_attention.Decay": "float | collections.abc.Sequence[float]",
     f"{SHIM}._shared.linear_attention.LinearState": "LinearState",
