@@ -20,6 +20,7 @@ def print_ranges(
 ) -> None:
     """Print a table of medians and, in brackets, ranges over seeds, with a row for each name.
 
+    A name with one seed has no range.
     ``results`` maps names to numbers, shape (seeds,) or (seeds, columns). ``columns`` are the columns' headings,
     ``title`` is that of the names; without headings there is no line of them. ``digits`` is the number of decimals.
 
@@ -33,7 +34,10 @@ def print_ranges(
         summaries = zip(np.median(runs, axis=0), runs.min(axis=0), runs.max(axis=0), strict=True)
         cells = []
         for median, low, high in summaries:
-            cells.append(f"{median:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})")
+            spread = f" ({low:.{digits}f}-{high:.{digits}f})"
+            if len(runs) == 1:
+                spread = " " * len(spread)  # the number stands below the medians
+            cells.append(f"{median:.{digits}f}{spread}")
         rows.append(cells)
     lines = []
     if columns:
@@ -45,7 +49,7 @@ def print_ranges(
         line = name + " " * (widths[0] - _width(name))
         for cell, width in zip(texts, widths[1:], strict=True):
             line += "  " + " " * (width - _width(cell)) + cell
-        print(line)
+        print(line.rstrip())
 
 
 def plot_ranges(

@@ -481,6 +481,7 @@ def test_options_since_2017_translate_as_well(cells):
     cell = cells["since-2017-shown"]
     options = label(OPTIONS, cell.names["options"])
     table = assert_range_table(cell, options, digits=3)
+    # Medians only: on another processor, one of the five with SwiGLU did not converge in Java.
     assert table[:, 0, 0].min() > 0.99
     complete = to_floats(cell.names["results"][0])
     np.testing.assert_allclose(to_floats(options["norm first"]), complete, atol=1e-6)

@@ -1077,7 +1077,7 @@ var options = List.of(
         reportTrained(settings -> settings.norm = RMSNorm::new),
         reportTrained(settings -> settings.network = SwiGLU::new));
 
-// %% since-2017-shown tags=["tolerance:absolute=0.3"]
+// %% since-2017-shown tags=["tolerance:absolute=2.5"]
 names = List.of("norm after", "norm first", "RMSNorm", "SwiGLU");
 Ranges.print(nameResults(names, options), List.of("right", "loss"), "", 3);
 

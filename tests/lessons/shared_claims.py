@@ -172,15 +172,17 @@ def assert_range_table(
 ) -> Array:
     """Check the lines of a table, which begin with names; results have the shape (seeds, columns).
 
-    ``first`` is the number of the table's first line among the cell's lines with ranges. Returns medians, lowest and
-    highest values, of shape (names, columns, 3).
+    ``first`` is the number of the table's first line among the cell's lines that begin with these names. Returns
+    medians, lowest and highest values, of shape (names, columns, 3).
     """
-    lines = [line for line in cell.printed.splitlines() if line.endswith(")")]
+    names = tuple(f"{name} " for name in results)
+    lines = [line for line in cell.printed.splitlines() if line.startswith(names)]
     # Not every name has as many seeds.
     expected = np.stack([median_and_range(seeds, axis=0) for seeds in results.values()])
-    for line, name, row in zip(lines[first:], results, expected, strict=False):
+    for line, (name, seeds), row in zip(lines[first:], results.items(), expected, strict=False):
         assert line.startswith(f"{name} ")
         printed = np.abs(read_numbers(line.removeprefix(name)))  # the "-" of a range is no sign
-        assert_printed(printed.reshape(row.shape), row, digits)
+        shown = row if len(seeds) > 1 else row[:, :1]
+        assert_printed(printed.reshape(shown.shape), shown, digits)
     assert len(lines) >= first + len(results)
     return expected

@@ -37,6 +37,11 @@ def test_table_may_have_one_column_without_heading(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == "a       2.000 (1.000-4.000)\nbcd  20.000 (10.000-30.000)\n"
 
 
+def test_one_seed_has_no_range(capsys: pytest.CaptureFixture[str]) -> None:
+    print_ranges({"two": [1, 3], "a": [2]})
+    assert capsys.readouterr().out == "two  2.00 (1.00-3.00)\na    2.00\n"
+
+
 def test_plot_has_medians_and_bars() -> None:
     plot_ranges([16, 64], RESULTS, "entries", "share", ylim=(0, 1))
     axes = plt.gca()

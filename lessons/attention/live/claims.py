@@ -35,9 +35,8 @@ def test_curves_match_notebook(page: Page):
     np.testing.assert_allclose(grid, np.linspace(0, 5, 101), atol=1e-12)
     truth, *notebook_fits = read_curves(LESSON, "three-widths", 101)
     fits = [np.array(live_state["answers"]) for live_state in live_states]
-    assert matches_up_to_scale(
-        [truth, *notebook_fits], [np.sin(2 * grid) + grid / 2, *fits]
-    )
+    expected = [np.sin(2 * grid) + grid / 2, *fits]
+    assert matches_up_to_scale([truth, *notebook_fits], expected)
     assert not matches_up_to_scale(notebook_fits, fits[::-1])
 
 

@@ -18,6 +18,7 @@ public final class Ranges {
 
     /**
      * Prints a table of medians and, in brackets, ranges, with two decimals and a row for each name.
+     * A name with one seed has no range.
      *
      * @param results numbers by name, (seeds, columns)
      * @param columns the columns' headings; without any, there is no line of them
@@ -50,7 +51,11 @@ public final class Ranges {
                         String median = Numbers.formatFixed(median(sorted), digits);
                         String low = Numbers.formatFixed(sorted[0], digits);
                         String high = Numbers.formatFixed(sorted[sorted.length - 1], digits);
-                        line.add("%s (%s-%s)".formatted(median, low, high));
+                        String spread = " (%s-%s)".formatted(low, high);
+                        if (runs.length == 1) {
+                            spread = " ".repeat(spread.length()); // below the medians
+                        }
+                        line.add(median + spread);
                     }
                     lines.add(line);
                 });
@@ -64,7 +69,7 @@ public final class Ranges {
             for (int j = 1; j <= count; j++) {
                 text.append(" ".repeat(2 + widths[j] - width(line.get(j)))).append(line.get(j));
             }
-            System.out.println(text);
+            System.out.println(text.toString().stripTrailing());
         }
     }
 

@@ -403,7 +403,10 @@ class PlotsTest {
         System.setOut(new PrintStream(bytes, true, StandardCharsets.UTF_8));
         try {
             Ranges.print(RESULTS, List.of(16, "far"), "entries");
-            Ranges.print(Map.of("a", new double[][] {{2}}), List.of(), "", 3);
+            Map<String, double[][]> results = new LinkedHashMap<>();
+            results.put("five", new double[][] {{1}, {3}});
+            results.put("a", new double[][] {{2}});
+            Ranges.print(results, List.of(), "", 3);
         } finally {
             System.setOut(before);
         }
@@ -412,7 +415,8 @@ class PlotsTest {
                 entries                16               far
                 one      0.25 (0.12-0.50)  1.00 (0.75-1.00)
                 兩個     0.50 (0.00-1.00)  0.25 (0.00-0.50)
-                a  2.000 (2.000-2.000)
+                five  2.000 (1.000-3.000)
+                a     2.000
                 """,
                 bytes.toString(StandardCharsets.UTF_8).replace(System.lineSeparator(), "\n"));
     }
