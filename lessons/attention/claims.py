@@ -573,15 +573,10 @@ def test_each_question_looks_at_its_entry(adapter, cells):
     letters, digits, questions = (x[0] for x in get_examples(cell.names, 3))
     _, expected = compute_answers(params, letters[None], digits[None], questions[None])
     marks = questions[:, None] == letters
-    (weights,) = assert_maps(
-        cell,
-        expected[:1],
-        ("Entries", "Letters asked for"),
-        atol=1e-3,
-        columns=[f"{LETTERS[x]}{y}" for x, y in zip(letters, digits, strict=True)],
-        rows=[LETTERS[x] for x in questions],
-        marks=marks,
-    )
+    columns = [f"{LETTERS[x]}{y}" for x, y in zip(letters, digits, strict=True)]
+    labels = {"columns": columns, "rows": [LETTERS[x] for x in questions]}
+    axes = "Entries", "Letters asked for"
+    (weights,) = assert_maps(cell, expected[:1], axes, atol=1e-3, **labels, marks=marks)
     assert marks.sum() == marks[range(6), weights.argmax(axis=1)].sum() == 6
     assert weights.max(axis=1).min() > 0.8
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)

@@ -271,35 +271,25 @@ def finders(adapter, cells) -> dict[str, list[Arrays]]:
     return dict(zip(NAMES, parameters, strict=True))
 
 
-Tests = dict[int, list[np.ndarray]]
-
-
 @pytest.fixture(scope="module")
-def tests(adapter, cells) -> tuple[Tests, Tests]:
+def tests(adapter, cells) -> list[dict[int, list[np.ndarray]]]:
     """Return the near and the far test texts by length: letters, digits, letters asked for, answers."""
-    names = cells["tests"].names
     both = []
-    for name, lengths in (("near_tests", LENGTHS), ("far_tests", LENGTHS[1:])):
-        texts = {int(n): adapter.lesson_arrays(x) for n, x in names[name].items()}
-        assert (*texts,) == lengths
-        both.append(
-            {n: [x.astype(int) for x in examples] for n, examples in texts.items()}
-        )
-    near, far = both
-    for n in LENGTHS:
-        assert_answers(near[n], 1, 16)
-    for n in LENGTHS[1:]:
-        assert_answers(far[n], 17, n)
-    for examples in (*near.values(), *far.values()):
-        assert len(examples[0]) == len({*map(tuple, examples[1])}) == 500
-    return near, far
+    for name in ("near_tests", "far_tests"):
+        texts = {}
+        for n, given in cells["tests"].names[name].items():
+            texts[int(n)] = [x.astype(int) for x in adapter.lesson_arrays(given)]
+            nearest, farthest = (1, 16) if name == "near_tests" else (17, int(n))
+            assert_answers(texts[int(n)], nearest, farthest)
+            letters, digits, *_ = texts[int(n)]
+            assert len(letters) == len({*map(tuple, digits)}) == 500
+        both.append(texts)
+    assert [(*texts,) for texts in both] == [LENGTHS, LENGTHS[1:]]
+    return both
 
 
 def assert_accuracies(
-    tests: Mapping[Any, list[np.ndarray]],
-    models: list[Arrays],
-    accuracies: Any,
-    run: Callable[..., tuple[np.ndarray, np.ndarray]],
+    tests: Mapping, models: list[Arrays], accuracies: Any, run: Callable
 ) -> None:
     """Check each model's accuracy in each test, and that the models differ.
 
@@ -351,8 +341,7 @@ def test_near_answers(cells):
     assert alibi.min() > alibi[0] - 0.07  # "hardly notices"
     assert (sinusoids[1:] < [0.55, 0.4, 0.3]).all()
     assert (sinusoids[1:] < none[1:] + 0.1).all()  # "no better than without positions"
-    for curve in (rotary, table, buckets):
-        assert (np.diff(curve) < 0.02).all()
+    assert (np.diff([rotary, table, buckets]) < 0.02).all()
     assert (alibi[1:] > table[1:]).all()
     assert table[3] > max(rotary[3], buckets[3])
     assert min(rotary[3], buckets[3]) > none[3] + 0.2
@@ -366,18 +355,15 @@ def test_far_answers(cells):
     assert cell.rows[0] == [*LENGTHS[1:]]
     none, sinusoids, rotary, alibi, table, buckets = rows[..., 0]
     assert (np.diff(none) < 0).all()
-    for curve in (table, buckets):  # "as well as no positions"
-        np.testing.assert_allclose(curve, none, atol=0.08)
-    for curve in (rotary, alibi):  # "worse than none"
-        assert (curve < none - 0.04).all()
+    assert (np.abs([table - none, buckets - none]) < 0.08).all()  # "as well as none"
+    assert (np.array([rotary, alibi]) < none - 0.04).all()  # "worse than none"
     assert sinusoids[0] > rows[[0, 2, 3, 4, 5], 0, 2].max() + 0.08  # "the best at 32"
 
 
 def test_steep_slope_is_near_and_flat_slope_is_far(adapter, cells, tests):
-    names = cells["slopes-trained"].names
+    trained = cells["slopes-trained"].names["alibi_models"]
     models = {
-        name: [*map(adapter.lesson_finder, runs)]
-        for name, runs in names["alibi_models"].items()
+        name: [*map(adapter.lesson_finder, runs)] for name, runs in trained.items()
     }
     assert [*models] == ["1/2", "1/8", "1/32"]
     near, far = tests
@@ -420,18 +406,15 @@ def test_maps_are_those_of_models_with_right_entries_framed(
     asked = np.arange(6)[None]
     expected = []
     for title in schemes:
-        scheme = title.removesuffix(", 32 entries")
-        scheme = scheme if scheme == "ALiBi" else scheme.lower()
-        _, weights = run_finder(
-            finders[scheme][0], letters, digits, asked, scheme=scheme
-        )
+        scheme = title.removesuffix(", 32 entries").lower().replace("alibi", "ALiBi")
+        model = finders[scheme][0]
+        _, weights = run_finder(model, letters, digits, asked, scheme=scheme)
         expected.append(weights[0])
     marks = mark_last_match(np.tile(letters, (6, 1)), asked.T)
     assert marks.sum() == len({*letters[0]})
+    framed = {"rows": "abcdef", "marks": marks}
     axes = "Entries", "Asked for"
-    assert_maps(
-        cells[name], expected, axes, schemes, atol=2e-3, rows="abcdef", marks=marks
-    )
+    assert_maps(cells[name], expected, axes, schemes, atol=2e-3, **framed)
     is_hit = [marks[range(6), weights.argmax(axis=1)] for weights in expected]
     if n == 16:
         assert np.mean(is_hit) > 0.75  # "nearly every row"
@@ -440,23 +423,18 @@ def test_maps_are_those_of_models_with_right_entries_framed(
 def test_weights_on_letter_and_its_last_entry(cells, finders, tests):
     cell = cells["weight-shown"]
     tables = []
-    for i, (results, texts) in enumerate(
-        zip(("near_weights", "far_weights"), tests, strict=True)
-    ):
-        letters, digits, asked, _ = texts[32]
+    for i, name in enumerate(("near_weights", "far_weights")):
+        *texts, _ = tests[i][32]
+        letters, _, asked = texts
         masks = letters == asked, mark_last_match(letters, asked)
-        shares_by_name = dict(zip(NAMES, cell.names[results], strict=True))
+        shares = dict(zip(NAMES, cell.names[name], strict=True))
         for scheme, models in finders.items():
-            shares = shares_by_name[scheme]
-            for parameters, actual in zip(models, shares, strict=True):
-                _, weights = run_finder(
-                    parameters, letters, digits, asked, scheme=scheme
-                )
+            found = to_floats(shares[scheme])
+            for parameters, actual in zip(models, found, strict=True):
+                _, weights = run_finder(parameters, *texts, scheme=scheme)
                 expected = [(weights[:, 0] * mask).sum(axis=1).mean() for mask in masks]
-                np.testing.assert_allclose(
-                    to_floats(actual), expected, atol=TIE_TOLERANCE
-                )
-        tables.append(assert_range_table(cell, shares_by_name, 6 * i)[..., 0])
+                np.testing.assert_allclose(actual, expected, atol=TIE_TOLERANCE)
+        tables.append(assert_range_table(cell, shares, 6 * i)[..., 0])
     near, far = tables
     _, sinusoids, rotary, alibi, table, buckets = near
     assert near[:, 0].min() > 0.8  # "find the letter"
@@ -506,11 +484,10 @@ def test_printed_wavelengths(cells):
 
 def test_accuracies_with_stretched_frequencies(cells, finders, tests):
     cell = cells["stretched-shares"]
-    near, far = ({n: texts[n] for n in LENGTHS[1:]} for texts in tests)
+    names = "stretched_near", "stretched_far"
     tables = []
-    for i, (name, texts) in enumerate(
-        (("stretched_near", near), ("stretched_far", far))
-    ):
+    for i, (name, all_texts) in enumerate(zip(names, tests, strict=True)):
+        texts = {n: all_texts[n] for n in LENGTHS[1:]}
         results = dict(zip(stretch_frequencies(1), cell.names[name], strict=True))
         for way, accuracies in results.items():
             run = partial(run_finder, way=way)
@@ -521,12 +498,10 @@ def test_accuracies_with_stretched_frequencies(cells, finders, tests):
     for medians in tables:
         unchanged, *slower = medians
         assert (np.array(slower)[:, :2] > unchanged[:2]).all()  # "slower hands help"
-    unchanged, linear, larger_base, by_parts = far_medians
-    assert (
-        linear > np.maximum(larger_base, by_parts)
-    ).all()  # "finds far answers best"
+    _, linear, larger_base, by_parts = far_medians
+    assert (linear > by_parts).all()  # "finds far answers best"
     assert (larger_base < by_parts).all()
-    unchanged, linear, larger_base, by_parts = near_medians
+    unchanged, linear, _, by_parts = near_medians
     assert by_parts[2] > max(linear[2], unchanged[2])
     assert linear[2] < unchanged[2] + 0.15
 
@@ -619,11 +594,10 @@ def run_two_layers(
 def test_printed_accuracies_of_two_causal_layers(adapter, cells, tests):
     cell = cells["solution-two-layers-shown"]
     accuracies = cell.names["two_layer_accuracies"]
+    parts = ("first", "second"), ("letter", "digit")
     models = []
     for model in cell.names["two_layers"]:
-        tables, layers = adapter.lesson_layers(
-            model, ("first", "second"), ("letter", "digit")
-        )
+        tables, layers = adapter.lesson_layers(model, *parts)
         models.append(tables | {"layers": layers})
     assert_accuracies(tests[0], models, accuracies, run_two_layers)
     (two_layers,) = assert_range_table(cell, {"two layers": accuracies})[..., 0]

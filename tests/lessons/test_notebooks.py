@@ -183,8 +183,8 @@ def test_outputs_are_in_the_notebooks_language(notebook):
 
 
 def split_words(texts: list[str]) -> list[list[str]]:
-    """Return the words of each text, with 0 for each number."""
-    return [NUMBER.sub("0", text).split() for text in texts]
+    """Return the words of each text, with 0 for each number, and without ranges: one seed has none."""
+    return [NUMBER.sub("0", text).replace("(00)", "").split() for text in texts]
 
 
 def test_every_framework_shows_the_same_page(notebook):
