@@ -1,6 +1,5 @@
 """Conversion of weights between the shim's blocks, D2L's layers and PyTorch's own."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,17 @@ KINDS = (
     "BlockEncoder or TransformerEncoder; a MultiHeadAttention, CausalSelfAttention or nn.MultiheadAttention"
 )
 ACTIVATIONS = {F.relu: "relu", F.gelu: "gelu"}
+NAMES = {  # the names of parameters in other layers, and in the shim's
+    "block": "",  # of "block0"
+    "addnorm1.ln": "norm1",
+    "addnorm2.ln": "norm3",
+    "ffn.": "network.",
+    "self_attn": "attention",
+    "multihead_attn": "cross_attention",
+    "out_proj": "W_o",
+    "linear1": "network.dense1",
+    "linear2": "network.dense2",
+}
 
 
 def convert_weights(source: nn.Module, target: nn.Module) -> None:
@@ -38,118 +48,82 @@ def convert_weights(source: nn.Module, target: nn.Module) -> None:
 
 
 def _read(what: str, layer: nn.Module) -> Weights:
-    """Return a layer's weights and options."""
+    """Return a layer's weights, by the names that they have in the shim's layers, and its options."""
     match layer:
         case MultiHeadAttention() | CausalSelfAttention() | nn.MultiheadAttention():
-            return _read_attention(layer)
+            options = _attention_options(layer)
         case TransformerBlock() | TransformerEncoderBlock():
-            return _read_block(layer)
+            options = _block_options(layer)
         case nn.TransformerEncoderLayer() | nn.TransformerDecoderLayer():
-            return _read_native_block(layer)
+            options = _block_options(layer)
         case BlockEncoder() | TransformerEncoder():
-            return _read_encoder(layer)
-    raise TypeError(message(what, format_value(layer), KINDS))
+            options = _encoder_options(layer)
+        case _:
+            raise TypeError(message(what, format_value(layer), KINDS))
+    names = NAMES
+    if isinstance(layer, nn.TransformerEncoderLayer):
+        names = NAMES | {"norm2": "norm3"}
+    weights = {}
+    for name, parameter in layer.named_parameters():
+        _check_parameter(name, parameter)
+        for old, new in names.items():
+            name = name.replace(old, new)
+        # PyTorch's own attention stores three projections as one.
+        parts: dict[str, Tensor] = {name: parameter}
+        if "in_proj" in name:
+            projections = (name.replace("in_proj_", f"W_{role}.") for role in "qkv")
+            parts = dict(zip(projections, parameter.chunk(3), strict=True))
+        is_matrix = parameter.ndim == 2 and "embedding" not in name
+        for part, values in parts.items():
+            weights[part] = _make_weight(values.mT if is_matrix else values)
+    return Weights(options, weights)
 
 
-def _read_attention(layer: Any) -> Weights:
-    if isinstance(layer, nn.MultiheadAttention):
-        return Weights({"num_heads": layer.num_heads, "rope": False}, _read_fused(layer))
-    dense = {f"W_{role}": getattr(layer, f"W_{role}") for role in "qkvo"}
-    weights = _join({name: _read_dense(part) for name, part in dense.items()})
-    if isinstance(layer, CausalSelfAttention):
-        return Weights({"num_heads": layer.sizes.num_heads, "rope": layer.sizes.rope}, weights)
-    return Weights({"num_heads": layer.num_heads, "rope": False}, weights)
-
-
-def _read_fused(layer: nn.MultiheadAttention) -> dict[str, Weight]:
-    """Return the weights of projections that are stored as one matrix."""
-    if layer.in_proj_weight is None or layer.bias_k is not None:
-        got = "an nn.MultiheadAttention with kdim, vdim or add_bias_kv"
-        raise ValueError(message("layer", got, "one without"))
-    weights = _read_dense(layer.out_proj, "W_o.")
-    for role, matrix in zip("qkv", layer.in_proj_weight.chunk(3), strict=True):
-        weights[f"W_{role}.weight"] = _make_weight(matrix.T)
-    if layer.in_proj_bias is not None:
-        for role, bias in zip("qkv", layer.in_proj_bias.chunk(3), strict=True):
-            weights[f"W_{role}.bias"] = _make_weight(bias)
-    return weights
-
-
-def _read_block(layer: Any) -> Weights:
-    if isinstance(layer, TransformerEncoderBlock):
-        attention, network = _read_attention(layer.attention), layer.ffn
-        norms = {"norm1": layer.addnorm1.ln, "norm3": layer.addnorm2.ln}
-        options = {"norm_first": False, "activation": "relu", "positions": None}
-    else:
-        attention, network = _read_attention(layer.attention), layer.network
-        norms = {name: part for name, part in layer.named_children() if "norm" in name}
-        names = "norm_first", "activation", "positions"
-        options = {name: getattr(layer.options, name) for name in names}
-    parts = {"attention": attention.weights, "network": _read_layers(network)}
-    if isinstance(layer, TransformerBlock) and layer.options.cross_attention:
-        parts["cross_attention"] = _read_attention(layer.cross_attention).weights
-    return _add_norms(options | attention.options, parts, norms)
-
-
-def _read_native_block(layer: Any) -> Weights:
-    attention = _read_attention(layer.self_attn)
-    norms = {"norm1": layer.norm1, "norm3": layer.norm2}
-    parts = {
-        "attention": attention.weights,
-        "network": _read_dense(layer.linear1, "dense1.") | _read_dense(layer.linear2, "dense2."),
-    }
-    if isinstance(layer, nn.TransformerDecoderLayer):
-        norms |= {"norm2": layer.norm2, "norm3": layer.norm3}
-        parts["cross_attention"] = _read_attention(layer.multihead_attn).weights
-    activation = ACTIVATIONS.get(layer.activation, layer.activation)
-    options = {"norm_first": layer.norm_first, "activation": activation, "positions": None}
-    return _add_norms(options | attention.options, parts, norms)
-
-
-def _read_encoder(layer: Any) -> Weights:
-    blocks = [_read_block(block) for block in layer.blks]
-    parts = {f"block {i}": block.weights for i, block in enumerate(blocks)}
-    parts["embedding"] = {"table": _make_weight(layer.embedding.weight)}
-    is_shim = isinstance(layer, BlockEncoder)
-    if is_shim and layer.positions == "learned":
-        parts["positions"] = {"table": _make_weight(layer.position_embedding.weight)}
-    if is_shim and blocks[-1].options["norm_first"]:
-        parts["norm"] = _read_norm(layer.norm)
-    options = {"embedding positions": layer.positions if is_shim else "sinusoidal"}
-    for i, block in enumerate(blocks):
-        options |= {f"block {i}: {name}": value for name, value in block.options.items()}
-    return Weights(options, _join(parts))
-
-
-def _add_norms(
-    options: dict[str, Any], parts: dict[str, dict[str, Weight]], norms: Mapping[str, nn.Module]
-) -> Weights:
-    first: Any = norms["norm1"]
-    is_rms = isinstance(first, nn.RMSNorm)
-    options |= {"norm": "rms" if is_rms else "layer", "norm_epsilon": first.eps}
-    parts |= {name: _read_norm(norm) for name, norm in norms.items()}
-    return Weights(options, _join(parts))
-
-
-def _read_norm(norm: Any) -> dict[str, Weight]:
-    bias = getattr(norm, "bias", None)
-    weights = {"weight": _make_weight(norm.weight)}
-    return weights if bias is None else weights | {"bias": _make_weight(bias)}
-
-
-def _read_layers(network: nn.Module) -> dict[str, Weight]:
-    """Return the weights of all linear layers of a network."""
-    dense = {name: part for name, part in network.named_children() if isinstance(part, nn.Linear)}
-    return _join({name: _read_dense(part) for name, part in dense.items()})
-
-
-def _read_dense(layer: Any, prefix: str = "") -> dict[str, Weight]:
-    has_size = not isinstance(layer.weight, nn.UninitializedParameter)
+def _check_parameter(name: str, parameter: nn.Parameter) -> None:
+    has_size = not isinstance(parameter, nn.UninitializedParameter)
     if not has_size:
         got = "one that has yet to take a size from its first input"
         raise ValueError(message("layer", got, "one that was called, or made with all sizes"))
-    weights = {f"{prefix}weight": _make_weight(layer.weight.T)}
-    return weights if layer.bias is None else weights | {f"{prefix}bias": _make_weight(layer.bias)}
+    if name.endswith(("q_proj_weight", "bias_k")):
+        got = "an nn.MultiheadAttention with kdim, vdim or add_bias_kv"
+        raise ValueError(message("layer", got, "one without"))
+
+
+def _attention_options(layer: Any) -> dict[str, Any]:
+    if isinstance(layer, CausalSelfAttention):
+        return {"num_heads": layer.sizes.num_heads, "rope": layer.sizes.rope}
+    return {"num_heads": layer.num_heads, "rope": False}
+
+
+def _block_options(layer: Any) -> dict[str, Any]:
+    attention: nn.Module
+    match layer:
+        case TransformerBlock():
+            attention, norm, options = layer.attention, layer.norm1, layer.options
+            choices = options.norm_first, options.activation, options.positions
+        case TransformerEncoderBlock():
+            attention, norm = layer.attention, layer.addnorm1.ln
+            choices = False, "relu", None
+        case _:
+            attention, norm = layer.self_attn, layer.norm1
+            activation = ACTIVATIONS.get(layer.activation, layer.activation)
+            choices = layer.norm_first, activation, None
+    return {
+        **dict(zip(("norm_first", "activation", "positions"), choices, strict=True)),
+        **_attention_options(attention),
+        "norm": "rms" if isinstance(norm, nn.RMSNorm) else "layer",
+        "norm_epsilon": norm.eps,
+    }
+
+
+def _encoder_options(layer: Any) -> dict[str, Any]:
+    options = {
+        "embedding positions": layer.positions if isinstance(layer, BlockEncoder) else "sinusoidal",
+        "number of blocks": len(layer.blks),
+    }
+    for i, block in enumerate(layer.blks):
+        options |= {f"blks.{i}.{name}": x for name, x in _block_options(block).items()}
+    return options
 
 
 def _make_weight(tensor: Tensor) -> Weight:
@@ -160,11 +134,3 @@ def _make_weight(tensor: Tensor) -> Weight:
             tensor.copy_(torch.from_numpy(array))
 
     return Weight(lambda: tensor.detach().double().cpu().numpy(), write)
-
-
-def _join(parts: dict[str, dict[str, Weight]]) -> dict[str, Weight]:
-    return {
-        f"{part}.{name}": weight
-        for part, weights in parts.items()
-        for name, weight in weights.items()
-    }
