@@ -8,6 +8,7 @@ recomputes the weights. Keys that no query of a block sees are skipped. Blocks a
 import atexit
 import math
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate, pairwise
@@ -21,11 +22,24 @@ BLOCK = 512  # queries of one example, whose weights fit in the cache
 MIN_QUERIES = 2048  # with fewer queries or keys the full matrix is faster; without gradients, with half as many
 
 
-# When the process forks or exits, MXNet ends the threads of functions, and then waits for all operations: forever, if
-# among these is a function's gradient that has not begun.
+def _finish_gradients() -> None:
+    """Wait until no thread of MXNet's needs Python any more.
+
+    When the process forks or exits, MXNet ends the threads of functions, and then waits for all operations: forever, if
+    among these is a function's gradient that has not begun. After its gradient a thread needs Python once more, to drop
+    the function. If the process forked at that moment, it would wait for the thread, and the thread for Python.
+    """
+    global _has_new_functions
+    nd.waitall()
+    if _has_new_functions:
+        time.sleep(0.1)
+        _has_new_functions = False
+
+
+_has_new_functions = False  # since the last wait
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(before=nd.waitall)
-atexit.register(nd.waitall)
+    os.register_at_fork(before=_finish_gradients)
+atexit.register(_finish_gradients)
 
 
 def is_long(queries: np.ndarray, keys: np.ndarray) -> bool:
@@ -115,8 +129,10 @@ class _BlockwiseAttention(autograd.Function):
 
     def __init__(self, shapes: list[tuple[int, ...]], num_visible: NDArray[Any]) -> None:
         """Create the function for parts of these shapes; it can be called once."""
+        global _has_new_functions
         super().__init__()
         self.shapes, self.num_visible = shapes, num_visible
+        _has_new_functions = True
 
     def forward(self, joined: np.ndarray) -> np.ndarray:
         self.joined = joined.as_nd_ndarray().detach()
