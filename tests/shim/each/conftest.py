@@ -56,7 +56,7 @@ def upstream(load_upstream: Callable[[str], Any]) -> Any:
 
 
 @pytest.fixture
-def force_blockwise(adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
+def force_blockwise(adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let blockwise attention, if the framework has it, start at 4 queries, in blocks of 3 (in JAX of 1 example)."""
     name = f"{adapter.d2l.__name__}._blockwise"
     if find_spec(name):
@@ -64,6 +64,8 @@ def force_blockwise(adapter: Adapter, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{name}.BLOCK", 3)
         if name == "d2l_compat.jax._blockwise":
             monkeypatch.setattr(f"{name}.EXAMPLES", 1)
+    yield
+    adapter.wait()  # or a pending gradient would find other blocks
 
 
 @pytest.fixture
