@@ -234,6 +234,21 @@ class Weights:
     weights: dict[str, Weight]
 
 
+def attention_options(layer: Any) -> dict[str, Any]:
+    """Return the options of an attention layer: a ``CausalSelfAttention``, D2L's or the framework's own."""
+    sizes = getattr(layer, "sizes", layer)
+    return {"num_heads": sizes.num_heads, "rope": getattr(sizes, "rope", False)}
+
+
+def encoder_options(layer: Any, block_options: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    """Return the options of a ``BlockEncoder`` or of D2L's encoder, with those of its blocks."""
+    positions = getattr(layer, "positions", "sinusoidal")
+    options = {"embedding positions": positions, "number of blocks": len(layer.blks)}
+    for i, block in enumerate(layer.blks):
+        options |= {f"block {i}: {name}": value for name, value in block_options(block).items()}
+    return options
+
+
 def copy_weights(source: Weights, target: Weights) -> None:
     """Copy all weights; a bias that the source lacks becomes zero.
 

@@ -9,7 +9,7 @@ import numpy as np
 from flax.core import unfreeze
 from flax.traverse_util import flatten_dict
 
-from d2l_compat._shared.blocks import Weight, Weights, copy_weights
+from d2l_compat._shared.blocks import Weight, Weights, attention_options, copy_weights
 from d2l_compat._shared.checks import format_value, message
 from d2l_compat.jax.attention import MultiHeadAttention
 from d2l_compat.jax.blocks import BlockEncoder, TransformerBlock
@@ -112,7 +112,7 @@ def _make_weight(array: np.ndarray) -> Weight:
 
 
 def _read_attention(layer: Any, params: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    options = {"num_heads": layer.num_heads, "rope": getattr(layer, "rope", False)}
+    options = attention_options(layer)
     if not isinstance(layer, nn.MultiHeadDotProductAttention):
         return options, {f"W_{role}": params[f"W_{role}"] for role in "qkvo"}
     if layer.normalize_qk:

@@ -6,7 +6,13 @@ import numpy as np
 from mlx import nn
 from mlx.utils import tree_flatten
 
-from d2l_compat._shared.blocks import Weight, Weights, copy_weights
+from d2l_compat._shared.blocks import (
+    Weight,
+    Weights,
+    attention_options,
+    copy_weights,
+    encoder_options,
+)
 from d2l_compat._shared.checks import format_value, message
 from d2l_compat.mlx._arrays import read_values
 from d2l_compat.mlx.attention import MultiHeadAttention, round_to
@@ -55,13 +61,13 @@ def _read(what: str, layer: nn.Module) -> Weights:
     """Return a layer's weights and options."""
     match layer:
         case MultiHeadAttention() | CausalSelfAttention() | nn.MultiHeadAttention():
-            options = _read_attention(layer)
+            options = attention_options(layer)
         case TransformerBlock() | TransformerEncoderBlock():
             options = _read_block(layer)
         case nn.TransformerEncoderLayer() | nn.TransformerDecoderLayer():
             options = _read_native_block(layer)
         case BlockEncoder() | TransformerEncoder():
-            options = _read_encoder(layer)
+            options = encoder_options(layer, _read_block)
         case _:
             raise TypeError(message(what, format_value(layer), KINDS))
     norms = DECODER_NORMS if isinstance(layer, nn.TransformerDecoderLayer) else ENCODER_NORMS
@@ -74,19 +80,13 @@ def _read(what: str, layer: nn.Module) -> Weights:
     return Weights(options, weights)
 
 
-def _read_attention(layer: Any) -> dict[str, Any]:
-    if isinstance(layer, CausalSelfAttention):
-        return {"num_heads": layer.sizes.num_heads, "rope": layer.sizes.rope}
-    return {"num_heads": layer.num_heads, "rope": False}
-
-
 def _read_block(layer: Any) -> dict[str, Any]:
     if isinstance(layer, TransformerEncoderBlock):
         options = {"norm_first": False, "activation": "relu", "positions": None}
-        return options | _read_attention(layer.attention) | _read_norm(layer.addnorm1.ln)
+        return options | attention_options(layer.attention) | _read_norm(layer.addnorm1.ln)
     names = "norm_first", "activation", "positions"
     options = {name: getattr(layer.options, name) for name in names}
-    return options | _read_attention(layer.attention) | _read_norm(layer.norm1)
+    return options | attention_options(layer.attention) | _read_norm(layer.norm1)
 
 
 def _read_native_block(layer: Any) -> dict[str, Any]:
@@ -95,15 +95,7 @@ def _read_native_block(layer: Any) -> dict[str, Any]:
     names = [name for name, function in ACTIVATIONS.items() if function is layer.activation]
     activation = names[0] if names else layer.activation
     options = {"norm_first": layer.norm_first, "activation": activation, "positions": None}
-    return options | _read_attention(attention) | _read_norm(layer.ln1)
-
-
-def _read_encoder(layer: Any) -> dict[str, Any]:
-    positions = layer.positions if isinstance(layer, BlockEncoder) else "sinusoidal"
-    options = {"embedding positions": positions, "number of blocks": len(layer.blks)}
-    for i, block in enumerate(layer.blks):
-        options |= {f"block {i}: {name}": value for name, value in _read_block(block).items()}
-    return options
+    return options | attention_options(attention) | _read_norm(layer.ln1)
 
 
 def _read_norm(norm: Any) -> dict[str, Any]:

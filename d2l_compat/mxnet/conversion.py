@@ -6,7 +6,7 @@ import numpy as onp
 from mxnet import np
 from mxnet.gluon import Parameter, nn
 
-from d2l_compat._shared.blocks import Weight, Weights, copy_weights
+from d2l_compat._shared.blocks import Weight, Weights, attention_options, copy_weights
 from d2l_compat._shared.checks import format_value, message
 from d2l_compat.mxnet.attention import MultiHeadAttention
 from d2l_compat.mxnet.blocks import BlockEncoder, TransformerBlock
@@ -47,9 +47,7 @@ def _read(what: str, layer: nn.Block) -> Weights:
 
 def _read_attention(layer: Any) -> Weights:
     weights = _read_layers(layer, "W_q", "W_k", "W_v", "W_o")
-    if isinstance(layer, CausalSelfAttention):
-        return Weights({"num_heads": layer.sizes.num_heads, "rope": layer.sizes.rope}, weights)
-    return Weights({"num_heads": layer.num_heads, "rope": False}, weights)
+    return Weights(attention_options(layer), weights)
 
 
 def _read_block(layer: Any) -> Weights:

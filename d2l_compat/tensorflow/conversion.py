@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from d2l_compat._shared.blocks import Weight, Weights, copy_weights
+from d2l_compat._shared.blocks import Weight, Weights, attention_options, copy_weights
 from d2l_compat._shared.checks import format_value, message
 from d2l_compat.tensorflow._keras import keras
 from d2l_compat.tensorflow.attention import MultiHeadAttention
@@ -69,9 +69,7 @@ def _build(layer: Any) -> None:
 def _read_attention(layer: Any) -> Weights:
     _build(layer)
     weights = _join({f"W_{role}": _read_dense(getattr(layer, f"W_{role}")) for role in "qkvo"})
-    if isinstance(layer, CausalSelfAttention):
-        return Weights({"num_heads": layer.sizes.num_heads, "rope": layer.sizes.rope}, weights)
-    return Weights({"num_heads": layer.num_heads, "rope": False}, weights)
+    return Weights(attention_options(layer), weights)
 
 
 def _read_keras_attention(layer: Any) -> Weights:

@@ -7,7 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from d2l_compat._shared.blocks import Weight, Weights, copy_weights
+from d2l_compat._shared.blocks import (
+    Weight,
+    Weights,
+    attention_options,
+    copy_weights,
+    encoder_options,
+)
 from d2l_compat._shared.checks import format_value, message
 from d2l_compat.torch.attention import MultiHeadAttention
 from d2l_compat.torch.blocks import BlockEncoder, TransformerBlock
@@ -51,13 +57,13 @@ def _read(what: str, layer: nn.Module) -> Weights:
     """Return a layer's weights, by the names that they have in the shim's layers, and its options."""
     match layer:
         case MultiHeadAttention() | CausalSelfAttention() | nn.MultiheadAttention():
-            options = _attention_options(layer)
+            options = attention_options(layer)
         case TransformerBlock() | TransformerEncoderBlock():
             options = _block_options(layer)
         case nn.TransformerEncoderLayer() | nn.TransformerDecoderLayer():
             options = _block_options(layer)
         case BlockEncoder() | TransformerEncoder():
-            options = _encoder_options(layer)
+            options = encoder_options(layer, _block_options)
         case _:
             raise TypeError(message(what, format_value(layer), KINDS))
     names = NAMES
@@ -89,12 +95,6 @@ def _check_parameter(name: str, parameter: nn.Parameter) -> None:
         raise ValueError(message("layer", got, "one without"))
 
 
-def _attention_options(layer: Any) -> dict[str, Any]:
-    if isinstance(layer, CausalSelfAttention):
-        return {"num_heads": layer.sizes.num_heads, "rope": layer.sizes.rope}
-    return {"num_heads": layer.num_heads, "rope": False}
-
-
 def _block_options(layer: Any) -> dict[str, Any]:
     attention: nn.Module
     match layer:
@@ -110,20 +110,10 @@ def _block_options(layer: Any) -> dict[str, Any]:
             choices = layer.norm_first, activation, None
     return {
         **dict(zip(("norm_first", "activation", "positions"), choices, strict=True)),
-        **_attention_options(attention),
+        **attention_options(attention),
         "norm": "rms" if isinstance(norm, nn.RMSNorm) else "layer",
         "norm_epsilon": norm.eps,
     }
-
-
-def _encoder_options(layer: Any) -> dict[str, Any]:
-    options = {
-        "embedding positions": layer.positions if isinstance(layer, BlockEncoder) else "sinusoidal",
-        "number of blocks": len(layer.blks),
-    }
-    for i, block in enumerate(layer.blks):
-        options |= {f"blks.{i}.{name}": x for name, x in _block_options(block).items()}
-    return options
 
 
 def _make_weight(tensor: Tensor) -> Weight:

@@ -100,7 +100,7 @@ def test_encoders_are_compared_block_by_block() -> None:
         return d2l.BlockEncoder(5, blocks, **model)
 
     for other, error in [
-        (build("relu"), "blks.1.activation='relu'; need blks.1.activation='gelu'"),
+        (build("relu"), "block 1: activation='relu'; need block 1: activation='gelu'"),
         (build(positions=None), "embedding positions=None; need embedding positions='sinusoidal'"),
     ]:
         with pytest.raises(ValueError, match=f"^target: got a layer with {error}"):
