@@ -28,18 +28,27 @@ TIMEOUT = 900  # seconds per check
 # Tests of shared modules that do not depend on a framework.
 SHARED_MODULES = "common", "download", "plot", "reinforcement", "texts"
 SHARED_TESTS = [f"tests/shim/test_{name}.py" for name in SHARED_MODULES]
-# The tests to run first for a fault in a module, because they probably notice it.
-TESTS_BY_MODULE = {
-    **dict.fromkeys(("attention", "blockwise", "additive"), "tests/shim/each/test_attention.py"),
-    **dict.fromkeys(
-        ("seq2seq", "training", "datasets", "dropout"), "tests/shim/each/test_training.py"
-    ),
-    "encoding": "tests/shim/each/test_encoding.py",
-    "transformer": "tests/shim/each/test_transformer.py",
-    **dict.fromkeys(("text", "translation"), "tests/shim/test_common.py"),
-    **dict.fromkeys(("archives", "fetching"), "tests/shim/test_download.py"),
-    "plot": "tests/shim/test_plot.py",
-    "reinforcement": "tests/shim/test_reinforcement.py",
+# Tests of modules whose names do not lead to them: tests/shim/**/test_NAME.py is run first for a fault in a module.
+NAMES_OF_TESTS = {
+    "additive": "attention",
+    "adversarial": "models",
+    "archives": "download",
+    "bert": "language",
+    "block_layers": "blocks",
+    "blockwise": "attention",
+    "boxes": "vision",
+    "cache": "generation",
+    "dropout": "own",
+    "fetching": "download",
+    "linear": "optimization",
+    "movielens": "recommender",
+    "pictures": "vision",
+    "ranking": "recommender",
+    "seq2seq": "training",
+    "text": "common",
+    "time_machine": "recurrent",
+    "translation": "common",
+    "wiki": "language",
 }
 JAVA = Path("d2l_compat", "java")
 MAVEN = ("mvn", "--offline", "--quiet", "--batch-mode", "-f", str(JAVA / "pom.xml"))
@@ -60,7 +69,7 @@ class Check:
 
     command: tuple[str, ...]
     tests: tuple[str, ...] = ()  # or notebooks
-    first: tuple[str, ...] = field(default=(), compare=False)  # arguments to run some tests first
+    first: tuple[str, ...] = field(default=(), compare=False)  # options to run some tests first
 
     @property
     def is_notebook(self) -> bool:
@@ -91,9 +100,11 @@ def list_checks(fault: Fault) -> list[tuple[str, Check]]:
         case "shim", "djl":
             checks.insert(0, ("tests", Check((*MAVEN, "test"))))
         case "shim", _:
+            command = *PYTEST, "--framework", framework
             files = "tests/shim/each", *(SHARED_TESTS if "_shared" in fault.file else ())
-            first = TESTS_BY_MODULE.get(Path(fault.file).stem.strip("_"), files[0])
-            checks.insert(0, ("tests", Check((*PYTEST, "--framework", framework), files, (first,))))
+            checks.insert(0, ("tests", Check(command, files)))
+            if first := list_first_tests(fault):
+                checks.insert(0, ("tests", Check(command, first)))
         case "lesson", name if name in PYTHON_FRAMEWORKS:
             command = *PYTEST, "--as-needed", "--framework", framework
             claims = f"lessons/{fault.lesson}/claims.py"
@@ -101,6 +112,18 @@ def list_checks(fault: Fault) -> list[tuple[str, Check]]:
         case "lesson", "djl":
             checks.insert(0, ("tests", Check(CLAIMS, (fault.list_notebook_files()[0],))))
     return checks
+
+
+def list_first_tests(fault: Fault) -> tuple[str, ...]:
+    """Return the tests that probably notice a fault in one of the shim's modules, if there are any."""
+    stem = Path(fault.file).stem.strip("_")
+    name = f"test_{NAMES_OF_TESTS.get(stem, stem)}.py"
+    folders = [
+        Path("tests/shim"),
+        Path("tests/shim/each"),
+        Path("tests/shim/each", fault.framework),
+    ]
+    return tuple(str(folder / name) for folder in folders if (ROOT / folder / name).exists())
 
 
 def merge_failing_checks(outcomes: Iterable[Outcome]) -> list[Check]:
