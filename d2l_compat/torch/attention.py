@@ -110,8 +110,9 @@ class DotProductAttention(nn.Module):
         all of one floating-point dtype; ``valid_lens`` as in :func:`masked_softmax`. With
         ``causal`` the last query sees every key, the one before it all but the last, and so on.
         ``score_bias``, shape (queries, keys) or (batch, queries, keys), of the same dtype, is added to
-        the scores; a key whose bias is minus infinity is hidden. With a ``window``, a query sees only as many
-        keys, those that end with its own: the mask is causal, and the cost grows with queries * window. The
+        the scores; a key whose bias is minus infinity is hidden. If the batch consists of each example's heads in
+        turn, the bias may be (1, heads, queries, keys), for all examples. With a ``window``, a query sees only as
+        many keys, those that end with its own: the mask is causal, and the cost grows with queries * window. The
         masks may be combined: a query sees the keys that none of them hides. Returns (batch, queries, v).
         Raises ValueError or TypeError for input that does not fit.
         """
@@ -119,7 +120,14 @@ class DotProductAttention(nn.Module):
         arrays.check_valid_lens(valid_lens, queries, keys)
         window = arrays.check_causal(causal, queries, keys, window)
         causal = causal or window is not None
-        arrays.check_score_bias(score_bias, queries, keys)
+        heads = _count_heads(score_bias, len(queries))
+        if score_bias is not None and heads:
+            arrays.check_score_bias(score_bias, queries[:1], keys, heads)
+            if valid_lens is not None or window is not None:
+                score_bias = _repeat_bias(score_bias, len(queries))
+                heads = 0
+        else:
+            arrays.check_score_bias(score_bias, queries, keys)
         lens = _combine_lens(valid_lens, causal, queries, keys)
         self._last = queries, keys, lens, score_bias, window
         dropout = self.dropout.p if self.training else 0.0
@@ -136,16 +144,18 @@ class DotProductAttention(nn.Module):
         else:
             is_visible = None if lens is None else _valid_keys(lens, keys.shape[1], keys.device)
             mask, empty = _kernel_mask(is_visible, score_bias)
-        # The kernels need an axis of heads, here of size 1.
+        if not heads:  # the kernels need this axis
+            heads = 1
+            mask, empty = (each if each is None else each.unsqueeze(-3) for each in (mask, empty))
         pooled = F.scaled_dot_product_attention(
-            queries.unsqueeze(1),
-            keys.unsqueeze(1),
-            values.unsqueeze(1),
-            attn_mask=None if mask is None else mask.unsqueeze(-3),
+            queries.unflatten(0, (-1, heads)),
+            keys.unflatten(0, (-1, heads)),
+            values.unflatten(0, (-1, heads)),
+            attn_mask=mask,
             dropout_p=dropout,
             is_causal=is_causal,
-        ).squeeze(1)
-        return pooled if empty is None else pooled.masked_fill(empty, 0)
+        )
+        return (pooled if empty is None else pooled.masked_fill(empty, 0)).flatten(0, 1)
 
     @assignable
     def attention_weights(self) -> Tensor:
@@ -157,6 +167,8 @@ class DotProductAttention(nn.Module):
         if self._last is None:
             raise AttributeError(checks.NOT_CALLED)
         queries, keys, lens, score_bias, window = self._last
+        if score_bias is not None and score_bias.ndim == 4:
+            score_bias = _repeat_bias(score_bias, len(queries))
         score_bias = hide_outside(score_bias, queries, keys, window)
         scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
         if score_bias is not None:
@@ -255,9 +267,11 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
         return weights.unflatten(0, (batch, self.num_heads))
 
     def _bias_per_head(self, score_bias: Tensor, batch: int) -> Tensor:
-        """Reshape the bias to (queries, keys) or (batch * heads, queries, keys)."""
+        """Return the bias in a shape that the attention layer takes; a copy for each example costs time and memory."""
         if score_bias.ndim == 2:
             return score_bias
+        if score_bias.ndim == 3 and type(self.attention) is DotProductAttention:
+            return score_bias[None]
         return score_bias.expand(batch, self.num_heads, -1, -1).flatten(0, 1)
 
     def transpose_qkv(self, X: Tensor) -> Tensor:
@@ -335,13 +349,13 @@ def _valid_keys(valid_lens: Tensor, num_keys: int, device: torch.device) -> Tens
 def _combine_lens(
     valid_lens: Tensor | None, causal: bool, queries: Tensor, keys: Tensor
 ) -> Tensor | None:
-    """Combine ``valid_lens`` and a causal mask into lengths as in :func:`masked_softmax`."""
+    """Combine ``valid_lens`` and a causal mask; lengths as in :func:`masked_softmax`, or (1, queries)."""
     if not causal:
         return valid_lens
     num_queries, num_keys = queries.shape[1], keys.shape[1]
     causal_lens = torch.arange(num_keys - num_queries + 1, num_keys + 1, device=queries.device)
     if valid_lens is None:
-        return causal_lens.expand(len(queries), num_queries)
+        return causal_lens[None]
     lens = valid_lens.to(queries.device, torch.int64)
     return torch.minimum(lens if lens.ndim == 2 else lens[:, None], causal_lens)
 
@@ -355,6 +369,19 @@ def _visible_keys(
         return valid
     is_finite = score_bias != -math.inf
     return is_finite if valid is None else valid & is_finite
+
+
+def _count_heads(score_bias: Tensor | None, batch: int) -> int:
+    """Return the heads of a bias of shape (1, heads, queries, keys) that fits the batch, or 0."""
+    if not isinstance(score_bias, Tensor) or score_bias.ndim != 4:
+        return 0
+    heads = score_bias.shape[1]
+    return heads if heads and batch % heads == 0 else 0
+
+
+def _repeat_bias(score_bias: Tensor, batch: int) -> Tensor:
+    """Return (1, heads, queries, keys) for each example, as (batch, queries, keys)."""
+    return score_bias.expand(batch // score_bias.shape[1], -1, -1, -1).flatten(0, 1)
 
 
 def attend_in_blocks(

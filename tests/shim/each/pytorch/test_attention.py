@@ -2,6 +2,7 @@
 
 import copy
 import io
+import math
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -280,3 +281,30 @@ def test_longest_chain_counts_both_products_of_fused_attention(kind: str) -> Non
 
     # The projections, the scores, the averages, and the projection of the output.
     assert d2l.longest_chain(attend, X) == 4
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [{}, {"causal": True}, {"valid_lens": torch.tensor([3, 5, 0, 2, 5, 1])}, {"window": 2}],
+    ids=str,
+)
+def test_bias_for_each_head_equals_its_copies(masks: dict[str, Any]) -> None:
+    queries, keys, values = (torch.randn(6, 5, 4, requires_grad=True) for _ in range(3))
+    bias = torch.randn(1, 3, 5, 5)
+    bias[0, 1, 2] = -math.inf  # a query that sees no key
+    bias.requires_grad_()
+    layer = d2l.DotProductAttention(0.0)
+    results = []
+    for score_bias in (bias, bias.expand(2, -1, -1, -1).flatten(0, 1)):
+        pooled = layer(queries, keys, values, score_bias=score_bias, **masks)
+        gradients = torch.autograd.grad(pooled.square().sum(), (queries, keys, values, bias))
+        results.append((pooled, layer.attention_weights, *gradients))
+    for got, want in zip(*results, strict=True):
+        torch.testing.assert_close(got, want)
+
+
+def test_bias_for_heads_that_do_not_fit_is_refused() -> None:
+    X = torch.randn(6, 5, 4)
+    for shape in ((1, 4, 5, 5), (2, 3, 5, 5), (1, 3, 5, 4)):
+        with pytest.raises(ValueError, match="score_bias"):
+            d2l.DotProductAttention(0.0)(X, X, X, score_bias=torch.zeros(shape))
