@@ -127,11 +127,17 @@ def list_first_tests(fault: Fault) -> tuple[str, ...]:
 
 
 def merge_failing_checks(outcomes: Iterable[Outcome]) -> list[Check]:
-    """Merge the checks that failed, so that each test runs once and a page's languages run together."""
+    """Merge the checks that failed, so that each test runs once and a page's languages run together.
+
+    Each lesson's claims stay by themselves, because a lesson may change its framework's defaults.
+    """
     tests: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, None]] = {}
     for check in [outcome.failing_check for outcome in outcomes if outcome.failing_check]:
-        page = Path(check.tests[0]).parts[-2:] if check.is_notebook else ()
-        tests.setdefault((check.command, page), {}).update(dict.fromkeys(check.tests))
+        parts = Path(*check.tests[:1]).parts
+        together = parts[-2:] if check.is_notebook else ()
+        if parts[:1] == ("lessons",):
+            together = parts[:2]
+        tests.setdefault((check.command, together), {}).update(dict.fromkeys(check.tests))
     return [Check(command, (*names,)) for (command, _), names in tests.items()]
 
 

@@ -93,8 +93,9 @@ def test_a_fault_that_no_longer_fits_is_rejected(project: Path) -> None:
 def test_tests_that_noticed_faults_are_run_once_without_them() -> None:
     claims = "pytest", "--framework", "jax"
     test_checks = [
-        Check(claims, ("claims.py::one",), ("--first", "cell")),
-        Check(claims, ("claims.py::two", "claims.py::one")),
+        Check(claims, ("lessons/a/claims.py::one",), ("--first", "cell")),
+        Check(claims, ("lessons/a/claims.py::two", "lessons/a/claims.py::one")),
+        Check(claims, ("lessons/b/claims.py::one",)),
         Check((*MAVEN, "test")),
     ]
     english, chinese = (
@@ -103,8 +104,8 @@ def test_tests_that_noticed_faults_are_run_once_without_them() -> None:
     checks = [*test_checks, english, chinese, *test_checks]
     outcomes = [Outcome(failing_check=check) for check in checks]
     assert merge_failing_checks([*outcomes, Outcome()]) == [
-        Check(claims, ("claims.py::one", "claims.py::two")),
-        test_checks[2],
+        Check(claims, ("lessons/a/claims.py::one", "lessons/a/claims.py::two")),
+        *test_checks[2:],
         Check(NBVAL, (*english.tests, *chinese.tests)),
     ]
 
