@@ -128,6 +128,8 @@ def run_in_chunks(attention, X, sizes, cache):
     start = 0
     for size in sizes:
         outputs.append(attention(X[:, start : start + size], cache))
+        # Without this line, each chunk that waits would have a copy of the cache.
+        mx.eval(outputs[-1])
         start += size
     return mx.concatenate(outputs, axis=1)
 
@@ -381,6 +383,7 @@ def write_slowly(model, tokens, num_tokens, choose):
         logits = model(tokens)[:, -1]
         tokens = mx.concatenate([tokens, choose(logits)], axis=1)
         steps.append(logits)
+        mx.eval(tokens)
     return tokens, steps
 
 

@@ -27,7 +27,9 @@ def causal_attention(X):
     n, d = X.shape
     scores = X @ X.T / math.sqrt(d)
     is_later = np.arange(n) > np.arange(n)[:, None]
-    weights = npx.softmax(np.where(is_later, -math.inf, scores), axis=-1)
+    # Added: np.where with a plain number and an array would swap the gradients.
+    scores = scores + np.where(is_later, -math.inf, 0.0)
+    weights = npx.softmax(scores, axis=-1)
     return weights @ X
 
 
@@ -467,7 +469,7 @@ def top_p(probs, p):
     """Keep the most probable words, until they have a share of p."""
     words = np.argsort(-probs, axis=-1)
     ordered = np.take_along_axis(probs, words, axis=-1)
-    # Not axis=-1, with which MXNet's cumsum would compute nonsense.
+    # Not axis=-1: MXNet's cumsum counts axes from the front only.
     share_before = ordered.cumsum(axis=probs.ndim - 1) - ordered
     ranks = np.argsort(words, axis=-1)  # each word's place in that order
     return keep(probs, np.take_along_axis(share_before < p, ranks, axis=-1))

@@ -383,7 +383,10 @@ print(f"best possible: {best_loss:.3f}")
 # %% write
 @functools.cache  # compiling takes longer than writing
 def compile_step(model, batch_size, max_len):
-    """Return caches, and a function that reads tokens and returns the last logits."""
+    """Return caches, and a function that reads tokens and returns the last logits.
+
+    All texts of the same size share them, so write them one after the other.
+    """
     caches = model.make_caches(batch_size, max_len)
 
     @tf.function

@@ -234,9 +234,10 @@ def attend_in_window(Q, K, V, window):
     n, d = Q.shape
     rest = -n % window  # fills the last block: later keys, which no query sees
     # With a pair for each axis, F.pad begins with the first axis, not with the last.
-    Q, K, V = (F.pad(X, [0, rest, 0, 0]).reshape([-1, window, d]) for X in (Q, K, V))
-    # The first block has none before it: it gets the last one, which the mask hides.
-    K, V = (paddle.concat([X.roll(1, axis=0), X], axis=1) for X in (K, V))
+    Q = F.pad(Q, [0, rest, 0, 0]).reshape([-1, window, d])
+    # A block of zeros stands in front, since the first block has none before it.
+    K, V = (F.pad(X, [window, rest, 0, 0]).reshape([-1, window, d]) for X in (K, V))
+    K, V = (paddle.concat([X[:-1], X[1:]], axis=1) for X in (K, V))
 
     # Queries stand in the second half of their two blocks of keys.
     distance = window + paddle.arange(window)[:, None] - paddle.arange(2 * window)
@@ -379,13 +380,12 @@ class LinearAttention(nn.Layer):
 
     def split(self, X):
         """Reshape (batch, steps, features) to (batch, heads, steps, head_size)."""
-        # On a CPU, faster than transpose, whose result is copied number by number.
-        return paddle.einsum("bshd->bhsd", X.unflatten(-1, [self.num_heads, -1]))
+        return X.unflatten(-1, [self.num_heads, -1]).transpose([0, 2, 1, 3])
 
     def forward(self, X):
         q, k, v = (self.split(W(X)) for W in (self.W_q, self.W_k, self.W_v))
         pooled = attend_in_parallel(q, k, v, self.decay)
-        return self.W_o(paddle.einsum("bhsd->bshd", pooled).flatten(2))
+        return self.W_o(pooled.transpose([0, 2, 1, 3]).flatten(2))
 
 
 # %% linear-layer-same
