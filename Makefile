@@ -144,7 +144,7 @@ test-lowest: $(READY)  ## the shim's tests and the notebooks, on the oldest vers
 	  || failed="$$failed $$framework"; \
 	done; test -z "$$failed" || { echo "failed on the oldest versions:$$failed" >&2; exit 1; }
 
-mutants: $(READY) $(OLDER) $(JAVA)  ## seed faults, one at a time, and check that each one is noticed (an hour)
+mutants: $(READY) $(OLDER) $(JAVA)  ## seed faults, one at a time, and check that each one is noticed (half an hour)
 	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(FRAMEWORKS:%=--framework %)
 
 bench:  ## measure speed, compared with other packages in the same run
