@@ -121,13 +121,12 @@ class DotProductAttention(nn.Module):
         window = arrays.check_causal(causal, queries, keys, window)
         causal = causal or window is not None
         heads = _count_heads(score_bias, len(queries))
-        if score_bias is not None and heads:
+        if heads:
             arrays.check_score_bias(score_bias, queries[:1], keys, heads)
-            if valid_lens is not None or window is not None:
-                score_bias = _repeat_bias(score_bias, len(queries))
-                heads = 0
         else:
             arrays.check_score_bias(score_bias, queries, keys)
+        if score_bias is not None and heads and (valid_lens is not None or window is not None):
+            score_bias, heads = _repeat_bias(score_bias, len(queries) // heads), 0
         lens = _combine_lens(valid_lens, causal, queries, keys)
         self._last = queries, keys, lens, score_bias, window
         dropout = self.dropout.p if self.training else 0.0
@@ -168,7 +167,7 @@ class DotProductAttention(nn.Module):
             raise AttributeError(checks.NOT_CALLED)
         queries, keys, lens, score_bias, window = self._last
         if score_bias is not None and score_bias.ndim == 4:
-            score_bias = _repeat_bias(score_bias, len(queries))
+            score_bias = _repeat_bias(score_bias, len(queries) // score_bias.shape[1])
         score_bias = hide_outside(score_bias, queries, keys, window)
         scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
         if score_bias is not None:
@@ -272,7 +271,7 @@ class MultiHeadAttention(layers.MultiHeadAttention, nn.Module):
             return score_bias
         if score_bias.ndim == 3 and type(self.attention) is DotProductAttention:
             return score_bias[None]
-        return score_bias.expand(batch, self.num_heads, -1, -1).flatten(0, 1)
+        return _repeat_bias(score_bias, batch)
 
     def transpose_qkv(self, X: Tensor) -> Tensor:
         """Reshape (batch, steps, num_hiddens) to (batch * heads, steps, num_hiddens / heads)."""
@@ -380,8 +379,8 @@ def _count_heads(score_bias: Tensor | None, batch: int) -> int:
 
 
 def _repeat_bias(score_bias: Tensor, batch: int) -> Tensor:
-    """Return (1, heads, queries, keys) for each example, as (batch, queries, keys)."""
-    return score_bias.expand(batch // score_bias.shape[1], -1, -1, -1).flatten(0, 1)
+    """Return (heads, queries, keys), or that for each of ``batch`` examples, as (batch * heads, queries, keys)."""
+    return score_bias.expand(batch, *score_bias.shape[-3:]).flatten(0, 1)
 
 
 def attend_in_blocks(
